@@ -6,8 +6,6 @@ import (
 
 const (
 	gibibyte = 1 << 30
-	// loadBytesPerSecond is how fast a rank reads weights, for start-up messages only.
-	loadBytesPerSecond = 2e9
 )
 
 func gib(bytes int64) float64 { return float64(bytes) / gibibyte }

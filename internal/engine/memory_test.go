@@ -2,7 +2,6 @@ package engine
 
 import (
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -120,7 +119,7 @@ func TestPrintedCaches(t *testing.T) {
 		if n := kvTokens(t, c); tt.tokens != 0 && n != tt.tokens {
 			t.Errorf("%s: %d tokens, want %d", tt.line, n, tt.tokens)
 		}
-		if got := c.concurrency(); tt.concurrency != 0 && math.Abs(got-tt.concurrency) > 0.0051 {
+		if got := c.Concurrency(); tt.concurrency != 0 && math.Abs(got-tt.concurrency) > 0.0051 {
 			t.Errorf("%s: %.3f sequences, want %.2f", tt.line, got, tt.concurrency)
 		}
 	}
@@ -209,66 +208,6 @@ func TestHybridRunning(t *testing.T) {
 	}
 }
 
-// TestStartupLog: the lines match the expressions that read real engines' logs, and
-// carry the configuration's numbers.
-func TestStartupLog(t *testing.T) {
-	for line, exprs := range map[string][]string{
-		one + h100 + v + q32 + "-FP8": {
-			`Chunked prefill is enabled with max_num_batched_tokens=(8192)`,
-			`Loading weights took ([\d.]+) seconds`,
-			`Model loading took (31\.\d+) GiB(?: memory)? and ([\d.]+) seconds`,
-			`Available KV cache memory: (-?[\d.]+) GiB`,
-			`GPU KV cache size: (TOKENS) tokens`,
-			`Maximum concurrency for (40,960) tokens per request: ([\d.]+)x`,
-			`Graph capturing finished in (\d+) secs, took (-?[\d.]+) GiB`,
-			`init engine \(profile, create kv cache, warmup model\) took ([\d.]+) s(?:econds)?`,
-			`Starting vLLM API server (\d+) on (\S+:8000)`,
-			`Application startup complete`,
-		},
-		one + h100 + sg + q32 + "-FP8": {
-			`Init torch distributed ends\.(?: elapsed=([\d.]+) s,)? mem usage=([\d.]+) GB`,
-			`Load weight begin\. avail mem=([\d.]+) GB`,
-			`Load weight end\.(?: elapsed=([\d.]+) s,)? type=(\w+), .*avail mem=([\d.]+) GB, mem usage=([\d.]+) GB`,
-			`KV Cache is allocated\.(?: dtype: (\S+),)? #tokens: (TOKENS), K size: ([\d.]+) GB, V size: ([\d.]+) GB`,
-			`Memory pool end\. avail mem=([\d.]+) GB`,
-			`Capture (?:cuda|cpu|npu) graph end\. Time elapsed: ([\d.]+) s\. `,
-			`max_total_num_tokens=(TOKENS), chunked_prefill_size=(8192), max_prefill_tokens=(\d+), max_running_requests=(\d+), context_len=(40960), available_(gpu|cpu)_mem=([\d.]+) GB`,
-			`The server is fired up and ready to roll!`,
-		},
-		one + h100 + trt + q32 + "-FP8": {
-			`max_seq_len=(40960), max_num_requests=(2048), max_num_tokens=(8192)`,
-			`Peak memory during memory usage profiling \(torch \+ non-torch\): ([\d.]+) GiB, available KV cache memory when calculating max tokens: ([\d.]+) GiB(?:, fraction is set (0\.9))?(?:, kv size (?:per token )?is (262144))?`,
-			`device total memory ([\d.]+) GiB`,
-			`Max KV cache (?:pages|blocks) per sequence: (1280)`,
-			`Allocated ([\d.]+) GiB for max tokens in paged KV cache \((TOKENS)\)`,
-			`Application startup complete|Uvicorn running on`,
-		},
-	} {
-		c := mustResolve(t, line)
-		log := strings.Join(c.StartupLog(), "\n")
-		for _, expr := range exprs {
-			n := kvTokens(t, c)
-			tokens := "(?:" + strconv.Itoa(n) + "|" + thousands(n) + ")"
-			if !regexp.MustCompile(strings.ReplaceAll(expr, "TOKENS", tokens)).MatchString(log) {
-				t.Errorf("%s: no line matches %s in\n%s", line, expr, log)
-			}
-		}
-		if e, _ := ByName(c.Engine); e != nil {
-			if reason, refused := RefusalOf(e.Name, log); refused {
-				t.Errorf("%s: a good start reads as refusal: %s", line, reason)
-			}
-		}
-	}
-}
-
-func TestThousands(t *testing.T) {
-	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1,000", 34688: "34,688", 1234567: "1,234,567"} {
-		if got := thousands(n); got != want {
-			t.Errorf("%d: %s, want %s", n, got, want)
-		}
-	}
-}
-
 // TestCPUCache: the KV cache of vLLM on a CPU of 256 GiB, unset. vllm/platforms/cpu.py,
 // get_device_total_memory, to 0.19; vllm/v1/worker/cpu_worker.py, __init__, from 0.20.
 func TestCPUCache(t *testing.T) {
@@ -302,7 +241,7 @@ func TestChunkedLayers(t *testing.T) {
 		t.Errorf("with a draft model: %+v", l)
 	}
 	old, apart := versioned(t, "", line), versioned(t, "0.14.0", line)
-	if a, b := old.concurrency(), apart.concurrency(); a < 0.3 || a > 0.36 || b < 1.2 || b > 1.5 {
+	if a, b := old.Concurrency(), apart.Concurrency(); a < 0.3 || a > 0.36 || b < 1.2 || b > 1.5 {
 		t.Errorf("%.2f and %.2f sequences fit", a, b)
 	}
 }

@@ -67,8 +67,8 @@ func (c Config) needBytes(n int) int64 {
 	return int64(l.blocks(n, c.Batched)) * l.Page
 }
 
-// concurrency is how many sequences of the longest length the cache holds.
-func (c Config) concurrency() float64 {
+// Concurrency is how many sequences of the longest length the cache holds.
+func (c Config) Concurrency() float64 {
 	blocks, _ := c.KVBlocks()
 	return float64(blocks) / float64(max(1, c.Layout().blocks(c.MaxLen, c.Batched)))
 }

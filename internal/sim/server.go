@@ -161,11 +161,11 @@ func (s *Server) startUp(ctx context.Context) error {
 // startupLog is what one engine prints, or one of each pool.
 func startupLog(cfg engine.Config) []string {
 	if cfg.Prefill == nil {
-		return cfg.StartupLog()
+		return startup(cfg)
 	}
-	lines := append([]string{fmt.Sprintf("SIMULATED prefill engine, one of %d:", cfg.Prefills)}, cfg.Prefill.StartupLog()...)
+	lines := append([]string{fmt.Sprintf("SIMULATED prefill engine, one of %d:", cfg.Prefills)}, startup(*cfg.Prefill)...)
 	lines = append(lines, fmt.Sprintf("SIMULATED decode engine, one of %d:", cfg.Decodes))
-	return append(lines, cfg.StartupLog()...)
+	return append(lines, startup(cfg)...)
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"perflab/internal/arch"
 	"perflab/internal/engine"
 )
 
@@ -197,30 +196,6 @@ func TestFactRows(t *testing.T) {
 	var back Facts
 	if err := json.Unmarshal(text, &back); err != nil || cmp.Diff(f, back) != "" {
 		t.Errorf("%s: %v %s", text, err, cmp.Diff(f, back))
-	}
-}
-
-// TestStartupFacts: of the lines that the simulator prints, the configuration's own
-// numbers come back.
-func TestStartupFacts(t *testing.T) {
-	m, err := arch.LookupModel("Qwen/Qwen3-32B-FP8")
-	if err != nil {
-		t.Fatal(err)
-	}
-	gpu, err := arch.LookupAccelerator("h100-sxm")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"vllm", "sglang", "trtllm"} {
-		c, err := engine.Command{Engine: name, Model: m.Name}.Resolve(m, gpu, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		tokens, err := c.KVTokens()
-		f := Read(c.Engine, strings.Join(c.StartupLog(), "\n"))
-		if err != nil || !f.Ready || f.Values["kv_tokens"] != float64(tokens) || f.Values["max_num_batched_tokens"] != float64(c.Batched) {
-			t.Errorf("%s: %+v, %v", name, f, err)
-		}
 	}
 }
 
