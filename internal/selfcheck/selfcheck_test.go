@@ -67,10 +67,10 @@ func TestHeld(t *testing.T) {
 func TestTPOTOfPackedTokens(t *testing.T) {
 	server := truthServer(t)
 	for name, p := range map[string]truth.Params{
-		"one each":        {ITL: 2 * time.Millisecond, Tokens: 40},
-		"eight each":      {ITL: 16 * time.Millisecond, Tokens: 6, Pack: 8},
-		"the first alone": {ITL: 16 * time.Millisecond, Tokens: 6, Pack: 8, Alone: true},
-		"and two a write": {ITL: 16 * time.Millisecond, Tokens: 6, Pack: 8, Merge: 2},
+		"one each":        {ITL: 8 * time.Millisecond, Tokens: 40},
+		"eight each":      {ITL: 64 * time.Millisecond, Tokens: 6, Pack: 8},
+		"the first alone": {ITL: 64 * time.Millisecond, Tokens: 6, Pack: 8, Alone: true},
+		"and two a write": {ITL: 64 * time.Millisecond, Tokens: 6, Pack: 8, Merge: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := server.Set(t.Context(), p); err != nil {
