@@ -44,11 +44,7 @@ func (b Runner) Run(ctx context.Context) (*Outcome, error) {
 	}
 	capacity := capacityNote(w, len(b.Spec.Targets))
 	hash := fingerprint(w)
-	defer func() {
-		for _, c := range clients {
-			c.Close()
-		}
-	}()
+	defer closeAll(clients)
 	if err := accepts(clients[0], w); err != nil {
 		return nil, err
 	}
@@ -68,13 +64,11 @@ func (b Runner) Run(ctx context.Context) (*Outcome, error) {
 		return nil, err
 	}
 	h.Fingerprint = hash()
-	sources, done, err := b.sources(clients)
-	defer done()
+	rec, stop, err := b.record(ctx, clients)
 	if err != nil {
 		return nil, err
 	}
-	rec := telemetry.Start(ctx, sources...)
-	defer rec.Stop()
+	defer stop()
 	if err := b.open(ctx, w, clients); err != nil {
 		return nil, err
 	}

@@ -179,33 +179,37 @@ func addresses(targets []string, behind []Meter) []string {
 	return out
 }
 
-// sources are what is read during a run: the metrics of every target, or of the engines
-// behind it, and what the caller added. done gives up what reading them holds.
-func (b Runner) sources(clients []*openai.Client) (all []telemetry.Source, done func(), err error) {
+// record starts to read what surrounds a run: the metrics of every target, or of the engines
+// behind it, and what the caller added. stop ends that, and gives up what it holds.
+func (b Runner) record(ctx context.Context, clients []*openai.Client) (rec *telemetry.Recording, stop func(), err error) {
+	meters := b.Meters
+	if b.Spec.Telemetry == 0 {
+		clients, meters = nil, nil
+	}
 	var own []*openai.Client
-	done = func() {
-		for _, c := range own {
-			c.Close()
-		}
-	}
-	every := b.Spec.Telemetry
-	if every == 0 {
-		return b.Sources, done, nil
-	}
-	if len(b.Meters) == 0 {
-		for i, c := range clients {
-			all = append(all, telemetry.Engine(gauge.SourceEngine, i, every, c.Metrics))
-		}
-	}
-	for _, m := range b.Meters {
+	var sources []telemetry.Source
+	for _, m := range meters {
 		c, err := openai.New(b.config(m.URL))
 		if err != nil {
-			return nil, done, err
+			closeAll(own)
+			return nil, nil, err
 		}
 		own = append(own, c)
-		all = append(all, telemetry.Engine(m.Source, m.Index, every, c.Metrics))
+		sources = append(sources, telemetry.Engine(m.Source, m.Index, b.Spec.Telemetry, c.Metrics))
 	}
-	return append(all, b.Sources...), done, nil
+	if len(meters) == 0 {
+		for i, c := range clients {
+			sources = append(sources, telemetry.Engine(gauge.SourceEngine, i, b.Spec.Telemetry, c.Metrics))
+		}
+	}
+	rec = telemetry.Start(ctx, append(sources, b.Sources...)...)
+	return rec, func() { rec.Stop(); closeAll(own) }, nil
+}
+
+func closeAll(clients []*openai.Client) {
+	for _, c := range clients {
+		c.Close()
+	}
 }
 
 func (b Runner) clients(w *workload.Workload) ([]*openai.Client, error) {
