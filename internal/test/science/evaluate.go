@@ -16,14 +16,14 @@ import (
 // tails are figures of few samples, twice as noisy within a launch.
 const tails = "p9"
 
-// Evaluate measures a proposal: the truth with the noise of a launch. It is a
-// function of landscape, seed and proposal.
-func (w *World) Evaluate(p tune.Proposal, seed uint64) tune.Observation {
+// Evaluate measures a proposal of a study of so many launches: the truth with the noise
+// of a launch. It is a function of landscape, number of launches and proposal.
+func (w *World) Evaluate(p tune.Proposal, launches int) tune.Observation {
 	share := p.Share
 	if share == 0 {
 		share = 1
 	}
-	draw := stat.Stream(seed, fmt.Sprintf("%s, trial %d, pass %d, share %g, %s", w.Name, p.Trial, p.Pass, share, key(p.Config)))
+	draw := stat.Stream(w.Seed, fmt.Sprintf("%s, trial %d, pass %d, share %g, %s", w.Name, p.Trial, p.Pass, share, key(p.Config)))
 	o := tune.Observation{Trial: p.Trial, Seconds: w.StartS * (0.9 + 0.2*draw.Float64())}
 	x := w.cell(p.Config, share, true)
 	switch broken := draw.Float64(); {
@@ -37,7 +37,11 @@ func (w *World) Evaluate(p tune.Proposal, seed uint64) tune.Observation {
 		return o
 	}
 	o.Status = tune.Measured
-	figures := w.noisy(x.figures, share, w.common(p.Pass, seed), draw)
+	launch := w.common(p.Pass) + w.drift(p.Trial, launches) + w.Noise.Launch*factor(w.Noise.Engine[p.Config["engine"]])*draw.NormFloat64()
+	if draw.Float64() < w.Noise.Outlier {
+		launch += outlier
+	}
+	figures := w.noisy(x.figures, share, launch, draw)
 	within := w.within(w.Objective.Metric, share)
 	o.Figures = map[string]map[string]float64{}
 	o.Within = map[string]float64{}
@@ -52,7 +56,7 @@ func (w *World) Evaluate(p tune.Proposal, seed uint64) tune.Observation {
 // missed are the metrics whose constraints figures do not meet.
 func (w *World) missed(f map[string]float64) []string {
 	var names []string
-	for _, b := range w.objective.SLOs {
+	for _, b := range w.Objective.SLOs {
 		if !b.Holds(f) {
 			names = append(names, b.Metric)
 		}
@@ -90,11 +94,23 @@ func (w *World) within(name string, share float64) float64 {
 
 // common is what the requests of a pass make of every configuration alike: other
 // seeds bring other requests.
-func (w *World) common(pass int, seed uint64) float64 {
+func (w *World) common(pass int) float64 {
 	if pass == 0 {
 		return 0
 	}
-	return w.Noise.Within * stat.Stream(seed, fmt.Sprintf("%s, requests of pass %d", w.Name, pass)).NormFloat64()
+	return w.Noise.Within * stat.Stream(w.Seed, fmt.Sprintf("%s, requests of pass %d", w.Name, pass)).NormFloat64()
+}
+
+// drift is what the machine has become slower by when a trial of a study begins.
+func (w *World) drift(trial, launches int) float64 {
+	at := float64(trial-1) / float64(max(1, launches-1))
+	switch {
+	case w.Noise.Jump == 0:
+		return w.Noise.Drift * at
+	case at >= w.Noise.Jump:
+		return w.Noise.Drift
+	}
+	return 0
 }
 
 // slowness of a launch that is an outlier.
@@ -103,18 +119,14 @@ const outlier = 0.1
 // noisy is the truth as a launch shows it: one factor for all times of the launch
 // and its inverse for rates, and one for each figure of its own. Names are taken in
 // order, so that the draws are those of the next time too.
-func (w *World) noisy(truth map[string]float64, share, common float64, draw *rand.Rand) map[string]float64 {
-	launch := common + w.Noise.Launch*draw.NormFloat64()
-	if draw.Float64() < w.Noise.Outlier {
-		launch += outlier
-	}
+func (w *World) noisy(truth map[string]float64, share, launch float64, draw *rand.Rand) map[string]float64 {
 	f := map[string]float64{}
 	for _, name := range sortedNames(truth) {
 		v, own := truth[name], draw.NormFloat64()
 		switch {
-		case w.timed(name):
+		case timed(name):
 			v *= math.Exp(launch + w.within(name, share)*own)
-		case w.rated(name):
+		case w.Load.Rate == 0 && strings.HasSuffix(name, "_throughput"):
 			v *= math.Exp(-launch + w.within(name, share)*own)
 		}
 		f[name] = v
@@ -122,7 +134,7 @@ func (w *World) noisy(truth map[string]float64, share, common float64, draw *ran
 	return f
 }
 
-func sortedNames(f map[string]float64) []string {
+func sortedNames[V any](f map[string]V) []string {
 	names := make([]string, 0, len(f))
 	for name := range f {
 		names = append(names, name)

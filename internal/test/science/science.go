@@ -1,35 +1,34 @@
 // Package science holds simulated landscapes with a known optimum, on which
 // search strategies are compared: models, hardware, workloads and objectives,
 // noise within and between launches, refusals, slow starts, predictions that are
-// wrong. It runs in virtual time. Nothing of the product imports it.
+// wrong or missing. It runs in virtual time. Nothing of the product imports it. Pure.
 //
-//	w, err := science.Open(science.Suite()[0])
-//	best, figures := w.Best()                     // by exhaustive evaluation
-//	end, err := w.Study(science.Entrants()[0], science.Setup{Launches: 25}, 7)
-//	fmt.Println(end.Regret)                       // share of the best that is lost
+//	w, err := science.Draw(science.Classes()[0], 7)  // a landscape of a class, anew for each seed
+//	best, figures := w.Best()                        // by exhaustive evaluation
+//	end, err := w.Study(science.Entrants()[0], 25)   // of 25 launches
+//	fmt.Println(end.Regret)                          // share of the best that is lost
 //
 // What is true of a configuration is a replay in package sim under constants
 // that the predictor does not have, with effects that it knows nothing of. So the
 // best configuration can be found by trying all of them, and what a strategy
 // recommends can be held against it without noise.
 //
-// Invariants: an observation is a function of landscape, seed, trial and proposal
-// alone; no clock is read. Deliberately absent: drift over a study, interference
-// between replicas, and engines that crash under load later on.
+// Invariants: a landscape is a function of its class and seed, an observation of
+// landscape, budget, trial and proposal alone; no clock is read. Deliberately absent:
+// interference between replicas, and engines that crash under load later on.
 package science
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 
 	"perflab/internal/arch"
 	"perflab/internal/calib"
 	"perflab/internal/candidate"
 	"perflab/internal/engine"
-	"perflab/internal/result"
 	"perflab/internal/sim"
 	"perflab/internal/tune"
 )
@@ -38,7 +37,8 @@ import (
 // true that nobody knows.
 type Landscape struct {
 	Name     string
-	About    string // in a few words, for the table
+	Class    string
+	Seed     uint64 // of lengths, arrivals, and what chance makes of single choices
 	Models   []string
 	GPU      string
 	GPUs     int
@@ -47,30 +47,44 @@ type Landscape struct {
 	Baseline tune.Config
 	Narrow   map[string][]string // parameter -> values; what is not named stays at its default
 
-	Load      calib.Load
-	Goodput   string // bounds of request_goodput, such as "ttft:500 tpot:50"
-	Objective tune.Objective
-	Latency   bool // the objective is a latency at a given load
+	Load       calib.Load
+	Busy       float64 // the load's rate is this share of what the baseline does of a burst; 0: the load says its rate
+	Objective  tune.Objective
+	Thresholds []Threshold // bounds of the objective that are of what is true
+	Latency    bool        // the objective is a latency at a given load
 
 	Noise    Noise
 	Wrong    Wrong
 	Effects  []Effect
 	Refusals []Refusal
-	Smooth   bool    // the simulator is wrong by Wrong and Effects alone: see roughness
-	StartS   float64 // seconds a start takes; they cost wall time alone
-	Equal    bool    // in truth all configurations are as the baseline is: whatever is claimed is false
-	Draw     int     // of what chance makes of single choices: 0 for the suite's, others for what no strategy was made on
+	Silent   []string // engines of which nothing is predicted
+	StartS   float64  // seconds a start takes; they cost wall time alone
+	Equal    bool     // in truth all configurations are as the baseline is: whatever is claimed is false
+	Kind     string   // of noise, where all are equal
+
+	Subject []tune.Config // settings that its class is about
+	Lead    float64       // how many times as good as without all of them the best has them at least; 0: as it comes
 }
 
 // workload is what the one workload of a landscape is called.
 const workload = "load"
 
+// Threshold is an upper bound of a figure, as a factor of what the configuration has
+// that is best without it.
+type Threshold struct {
+	Metric string
+	Factor float64
+}
+
 // Noise is what a measurement adds to the truth, as standard deviations of
 // logarithms.
 type Noise struct {
-	Launch  float64 // between launches
-	Within  float64 // within a launch of the whole load
-	Outlier float64 // share of launches that are a tenth slower than they should be
+	Launch  float64            // between launches
+	Within  float64            // within a launch of the whole load
+	Outlier float64            // share of launches that are a tenth slower than they should be
+	Engine  map[string]float64 // factors of Launch for single engines
+	Drift   float64            // logarithm by which all takes longer in the end than at the beginning
+	Jump    float64            // share of a study after which it does so at once; 0: bit by bit
 }
 
 // Shares of trials that break for reasons of our own, or cannot be believed.
@@ -92,40 +106,41 @@ type Wrong struct {
 
 // Effect is something about some configurations that the simulator does not know.
 type Effect struct {
-	When   func(c tune.Config, cfg engine.Config) bool
+	When   func(c tune.Config) bool
 	Slow   float64              // all takes so many times as long; 0: 1
 	Change func(*engine.Config) // what the engine does in truth
 }
 
-// Refusal is a rule of an engine that the guide does not know: the configuration
-// is refused at its launch, with a log.
+// Refusal is a rule of an engine by which a configuration does not run.
 type Refusal struct {
-	When func(c tune.Config, cfg engine.Config) bool
-	Log  string
+	When  func(c tune.Config) bool
+	Log   string // printed at the launch, or what the guide says
+	Known bool   // the guide knows it: nothing of the kind is proposed
 }
 
-// World is a landscape that can be measured. It is safe for concurrent use.
+// World is a landscape that can be measured. It is not safe for concurrent use.
 type World struct {
 	Landscape
 	field  *candidate.Field
+	space  tune.SearchSpace
 	gpu    arch.Accelerator
 	models map[string]arch.Model
-	bounds []result.SLO
 	jobs   []sim.Job
 	truth  *sim.Constants
 
-	mu    sync.Mutex
-	plans map[string]*plan
-	cells map[cellKey]*cell
+	plans   map[string]*plan
+	cells   map[cellKey]*cell
+	replays map[string][]*replayed
+	made    int // replays
 
-	valid     []tune.Config // all that can be started, refusals at launch apart
-	best      tune.Config
-	objective tune.Objective // with the limits that are of the baseline's figures
+	valid []tune.Config // all that can be started, refusals at launch apart
+	runs  int           // of them that run
+	best  tune.Config
 }
 
 // Open prepares a landscape: it evaluates every configuration of it.
 func Open(l Landscape) (*World, error) {
-	w := &World{Landscape: l, models: map[string]arch.Model{}, plans: map[string]*plan{}, cells: map[cellKey]*cell{}}
+	w := &World{Landscape: l, models: map[string]arch.Model{}, plans: map[string]*plan{}, cells: map[cellKey]*cell{}, replays: map[string][]*replayed{}}
 	if err := w.prepare(); err != nil {
 		return nil, fmt.Errorf("landscape %s: %w", l.Name, err)
 	}
@@ -141,23 +156,45 @@ func (w *World) prepare() (err error) {
 			return err
 		}
 	}
-	if w.Goodput != "" {
-		if w.bounds, err = result.ParseGoodput(w.Goodput); err != nil {
-			return err
-		}
-	}
 	if w.truth, err = w.constants(); err != nil {
 		return err
 	}
-	w.jobs = slices.Collect(w.Load.Jobs(loadSeed))
+	if err := w.paced(); err != nil {
+		return err
+	}
+	w.jobs = slices.Collect(w.Load.Jobs(w.Seed))
+	if _, refused := w.Truth(w.Baseline); refused != "" {
+		return fmt.Errorf("the baseline cannot run: %s", refused)
+	}
 	if w.field, err = candidate.New(w.options()); err != nil {
 		return err
 	}
-	return w.explore()
+	w.space = w.field.SearchSpace()
+	w.explore()
+	if w.best == nil {
+		return errors.New("no configuration meets every constraint in truth")
+	}
+	return nil
 }
 
-// loadSeed is what lengths and arrivals of every landscape are drawn by.
-const loadSeed = 1
+// paced gives a load that is to keep the baseline busy its rate.
+func (w *World) paced() error {
+	if w.Busy == 0 {
+		return nil
+	}
+	p := w.plan(w.Baseline)
+	if p.err != nil {
+		return p.err
+	}
+	w.jobs = slices.Collect(w.Load.Jobs(w.Seed)) // of no rate yet: all at once
+	x, err := w.replay(w.Baseline, p.cfg, p.replicas, w.truth, 1, 1)
+	if err != nil {
+		return err
+	}
+	w.Load.Rate, w.Load.Arrival = w.Busy*x.figures["request_throughput"], "poisson"
+	clear(w.replays)
+	return nil
+}
 
 func (w *World) options() candidate.Options {
 	longest := 0
@@ -197,8 +234,6 @@ var versions = map[string]string{"vllm": "0.11.0", "sglang": "0.5.5", "trtllm": 
 
 func (w *World) plan(c tune.Config) *plan {
 	name := key(c)
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	p, ok := w.plans[name]
 	if !ok {
 		p = w.resolve(c)
@@ -227,8 +262,19 @@ func (w *World) resolve(c tune.Config) *plan {
 	p.cmd.Version = versions[p.cmd.Engine]
 	if p.cfg, p.err = p.cmd.Resolve(model, w.gpu, w.GPUs); p.err == nil {
 		p.replicas = p.cfg.Replicas(w.GPUs)
+		p.err = w.known(c)
 	}
 	return p
+}
+
+// known is a refusal of which the guide knows.
+func (w *World) known(c tune.Config) error {
+	for _, r := range w.Refusals {
+		if r.Known && r.When(c) {
+			return &engine.Rejection{Rule: "landscape", Reason: r.Log, Log: r.Log}
+		}
+	}
+	return nil
 }
 
 // key names a configuration.
@@ -236,7 +282,7 @@ func key(c tune.Config) string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(c)) {
 		if c[name] != "" {
-			fmt.Fprintf(&b, "%s=%s ", name, c[name])
+			b.WriteString(name + "=" + c[name] + " ")
 		}
 	}
 	return strings.TrimSpace(b.String())
@@ -265,16 +311,31 @@ func (w *World) product() []tune.Config {
 // Predict foretells figures by a replay under the constants that are part of the
 // program, without what is hidden.
 func (w *World) Predict(c tune.Config, _ string) (map[string]float64, bool) {
+	if slices.Contains(w.Silent, c["engine"]) {
+		return nil, false
+	}
 	f := w.cell(c, 1, false)
 	return f.figures, f.refused == ""
 }
 
 var _ tune.Predictor = (*World)(nil)
 
-// Space is what every strategy is given; only the staged one looks at its stages.
-func (w *World) Space() tune.Space {
-	return tune.Space{Baseline: w.Baseline, Stages: w.stages(), Primary: workload}
-}
-
 // Size is how many configurations can be started.
 func (w *World) Size() int { return len(w.valid) }
+
+// About says of a landscape what a study of it knows.
+func (w *World) About() string {
+	load := fmt.Sprintf("%d requests at once", w.Load.Requests)
+	switch {
+	case w.Load.Rate > 0:
+		load = fmt.Sprintf("%d requests at %.3g/s", w.Load.Requests, w.Load.Rate)
+	case w.Load.Concurrency > 0:
+		load = fmt.Sprintf("%d requests, %d at a time", w.Load.Requests, w.Load.Concurrency)
+	}
+	text := fmt.Sprintf("%s on %d %s, %s; %s of %.0f and %.0f tokens: %s", w.Models[0], w.GPUs, w.GPU, strings.Join(w.Engines, " "),
+		load, w.Load.Input.Mean, w.Load.Output.Mean, w.Objective.Metric)
+	for _, b := range w.Objective.SLOs {
+		text += ", " + b.String()
+	}
+	return text
+}

@@ -1,131 +1,146 @@
 package science
 
 import (
+	"maps"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"perflab/internal/calib"
 	"perflab/internal/engine"
 	"perflab/internal/engine/logs"
+	"perflab/internal/result"
+	"perflab/internal/sim"
 	"perflab/internal/stat"
 	"perflab/internal/tune"
 )
 
-// tiny is a landscape that is swept in a moment: a fraction of its load, and two
-// values of what has more.
-func tiny(l Landscape) Landscape {
-	l.Load.Requests = 30
-	narrow := map[string][]string{}
-	for name, values := range l.Narrow {
-		narrow[name] = values
-		switch name {
-		case engine.MemoryShare:
-			narrow[name] = values[:min(2, len(values))]
-		case engine.MaxNumSeqs, engine.MaxBatched:
-			narrow[name] = []string{values[0], values[len(values)-1]}
-		}
-	}
-	l.Narrow = narrow
-	return l
-}
-
-func landscape(t *testing.T, name string) Landscape {
+// drawn is a landscape of a class by the first seed from one on that fits.
+func drawn(t *testing.T, class string, seed uint64) *World {
 	t.Helper()
-	for _, l := range Suite() {
-		if l.Name == name {
-			return l
-		}
+	i := slices.IndexFunc(Classes(), func(c Class) bool { return c.Name == class })
+	if i < 0 {
+		t.Fatalf("no class is called %s", class)
 	}
-	t.Fatalf("no landscape is called %s", name)
-	return Landscape{}
-}
-
-func open(t *testing.T, l Landscape) *World {
-	t.Helper()
-	w, err := Open(l)
+	w, err := Draw(Classes()[i], seed)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return w
 }
 
-// TestSuite: what is written down is sound, without a replay of all of it.
-func TestSuite(t *testing.T) {
-	names, found := map[string]bool{}, 0
-	for _, l := range Suite() {
-		if names[l.Name] {
-			t.Errorf("two landscapes are called %s", l.Name)
+// TestDraw: every class can be drawn, another seed is another landscape, and the same
+// seed the same.
+func TestDraw(t *testing.T) {
+	for _, c := range Classes() {
+		w := drawn(t, c.Name, 1)
+		if err := w.Objective.Validate(); err != nil {
+			t.Errorf("%s: %v", w.Name, err)
 		}
-		names[l.Name] = true
-		if !l.Equal {
-			found++
+		if !slices.ContainsFunc(w.valid, func(c tune.Config) bool { return key(c) == key(w.Baseline) }) {
+			t.Errorf("%s: the baseline %s is none of the %d configurations", w.Name, key(w.Baseline), len(w.valid))
 		}
-		if err := l.Objective.Validate(); err != nil {
-			t.Errorf("%s: %v", l.Name, err)
+		if r := w.Regret(w.Baseline); c.equal && r != 0 {
+			t.Errorf("%s: where all are equal the baseline loses %v", w.Name, r)
 		}
-		if n := l.Noise.Launch; n < 0.005 || n > 0.04 {
-			t.Errorf("%s: launches differ by %v", l.Name, n)
-		}
-		w := &World{Landscape: l}
-		product, base := w.product(), key(l.Baseline)
-		in := false
-		for _, c := range product {
-			in = in || key(c) == base
-		}
-		if !in {
-			t.Errorf("%s: the baseline %s is none of its %d configurations", l.Name, base, len(product))
-		}
-		if n := len(product); n < 150 || n > 2500 {
-			t.Errorf("%s has %d configurations", l.Name, n)
+		for _, s := range w.Subject {
+			if !slices.ContainsFunc(w.valid, has(s)) {
+				t.Errorf("%s is about %s, which no configuration has", w.Name, said(s))
+			}
 		}
 	}
-	if found < 20 {
-		t.Errorf("%d landscapes have something to find, want at least 20", found)
+	one, again, other := drawn(t, "dense", 1), drawn(t, "dense", 1), drawn(t, "dense", 2)
+	if one.About() != again.About() || key(one.best) != key(again.best) {
+		t.Errorf("the same seed is %s and %s", one.About(), again.About())
+	}
+	if one.About() == other.About() {
+		t.Errorf("two seeds are %s", one.About())
 	}
 }
 
-// TestRefusals: every refusal is diagnosed, as an engine's is, and some engine of its
-// landscape meets it.
-func TestRefusals(t *testing.T) {
-	for _, l := range Suite() {
-		w := &World{Landscape: l}
-		for i, r := range l.Refusals {
-			met := 0
-			for _, c := range w.product() {
-				if !r.When(c, engine.Config{}) {
-					continue
-				}
-				met++
-				e, err := engine.ByName(c["engine"])
-				if err != nil {
-					t.Fatal(err)
-				}
-				if f, ok := logs.Diagnose(e.Name, r.Log); !ok || f.Infra {
-					t.Fatalf("%s, refusal %d: %s does not know the log: %+v", l.Name, i, c["engine"], f)
-				}
-			}
-			if met == 0 {
-				t.Errorf("%s, refusal %d is met by no configuration", l.Name, i)
+// TestLogs: what an engine prints that has no memory is known, with a repair, and of
+// what says nothing nothing is known.
+func TestLogs(t *testing.T) {
+	for name, log := range memoryLogs {
+		if f, ok := logs.Diagnose(name, log); !ok || f.Infra {
+			t.Errorf("%s does not know its log: %+v", name, f)
+		}
+		if f, ok := logs.Diagnose(name, unknownLog); ok {
+			t.Errorf("%s knows %q: %+v", name, unknownLog, f)
+		}
+	}
+}
+
+// TestFigures: they are package result's.
+func TestFigures(t *testing.T) {
+	for _, class := range []string{"dense", "slo"} {
+		w := drawn(t, class, 1)
+		p := w.plan(w.Baseline)
+		o := sim.ReplayOptions{MaxConcurrency: w.Load.Concurrency, Seed: w.Seed}
+		calls, err := calib.Calls(p.cfg, p.replicas, slices.Values(w.jobs), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := result.Summarize(result.Header{Simulated: true, Predicted: true, Requests: len(w.jobs), Rate: w.Load.Rate, Limit: w.Load.Concurrency}, nil, result.Options{}, calls)
+		if err != nil {
+			t.Fatal(err)
+		}
+		outcomes, err := sim.Replay(p.cfg, p.replicas, slices.Values(w.jobs), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, v := range figures(slices.Collect(outcomes)) {
+			if ref, ok := want.Figures[name]; !ok || math.Abs(v/ref-1) > 1e-6 {
+				t.Errorf("%s: %s is %v, by package result %v", w.Name, name, v, ref)
 			}
 		}
+	}
+}
+
+// TestShared: a replay that serves several configurations is the one that each would
+// have had.
+func TestShared(t *testing.T) {
+	for _, class := range []string{"dense", "experts", "slo", "equal"} {
+		w := drawn(t, class, 2)
+		compared := 0
+		for i := 0; i < len(w.valid); i += 5 {
+			c := w.valid[i]
+			got, refused := w.Predict(c, workload)
+			fresh := *w
+			fresh.replays, fresh.cells = map[string][]*replayed{}, map[cellKey]*cell{}
+			want, same := fresh.Predict(c, workload)
+			if d := cmp.Diff(want, got); d != "" || refused != same {
+				t.Fatalf("%s, %s: shared and own replay:\n%s", w.Name, key(c), d)
+			}
+			compared++
+		}
+		if w.made >= 2*len(w.valid) {
+			t.Errorf("%s: %d replays for %d configurations: none is shared", w.Name, w.made, len(w.valid))
+		}
+		t.Logf("%s: %d compared, %d replays for %d configurations in truth and as predicted", w.Name, compared, w.made, len(w.valid))
 	}
 }
 
 func TestBest(t *testing.T) {
-	w := open(t, tiny(landscape(t, "30b-a3b-h100-chat")))
+	w := drawn(t, "experts", 1)
 	best, figures := w.Best()
 	if r := w.Regret(best); r != 0 {
 		t.Errorf("the regret of the best is %v", r)
 	}
 	for _, c := range w.valid {
 		f, why := w.Truth(c)
+		have, want := f[w.Objective.Metric], figures[w.Objective.Metric]
+		if !w.Objective.Higher {
+			have, want = want, have
+		}
 		switch r := w.Regret(c); {
 		case why != "" && r != 1:
 			t.Errorf("%s cannot run (%s) and has regret %v", key(c), why, r)
-		case why == "" && math.Abs(1-f[w.Objective.Metric]/figures[w.Objective.Metric]-r) > 1e-12:
-			t.Errorf("%s has regret %v of %v, the best %v", key(c), r, f[w.Objective.Metric], figures[w.Objective.Metric])
+		case why == "" && !w.misses(f) && math.Abs(max(0, 1-have/want)-r) > 1e-12:
+			t.Errorf("%s has regret %v of %v, the best %v", key(c), r, have, want)
 		}
 	}
 	if w.Regret(tune.Config{"engine": "nobody"}) != 1 {
@@ -135,7 +150,7 @@ func TestBest(t *testing.T) {
 
 // TestConstraints: what misses a constraint by more than a twentieth is all lost.
 func TestConstraints(t *testing.T) {
-	w := &World{Landscape: Landscape{Objective: throughput()}, objective: under(atMost("p99_ttft_ms", 100))}
+	w := &World{Landscape: Landscape{Objective: tune.Objective{SLOs: []tune.Bound{{Metric: "p99_ttft_ms", Op: "<=", Limit: 100}}}}}
 	for v, want := range map[float64]bool{90: false, 104: false, 106: true} {
 		if got := w.misses(map[string]float64{"p99_ttft_ms": v}); got != want {
 			t.Errorf("p99 TTFT of %v ms at a limit of 100: missed %v, want %v", v, got, want)
@@ -146,33 +161,49 @@ func TestConstraints(t *testing.T) {
 	}
 }
 
-// TestObservations: an observation is a function of landscape, seed and proposal, and
-// as noisy as it says.
+// TestObservations: an observation is a function of landscape, number of launches and
+// proposal, as noisy as it says, noisier of an engine that is, and drifts where the
+// machine does.
 func TestObservations(t *testing.T) {
-	l := tiny(landscape(t, "8b-h100-chat"))
-	l.Noise = Noise{Launch: 0.02, Within: 0.005}
-	w, again := open(t, l), open(t, l)
+	w := drawn(t, "dense", 1)
+	w.Noise = Noise{Launch: 0.02, Within: 0.005}
 	p := tune.Proposal{Trial: 3, Config: w.Baseline, Workloads: []string{workload}}
-	if d := cmp.Diff(w.Evaluate(p, 7), again.Evaluate(p, 7)); d != "" {
+	if d := cmp.Diff(w.Evaluate(p, 25), w.Evaluate(p, 25)); d != "" {
 		t.Errorf("the same proposal, twice:\n%s", d)
 	}
 	truth, _ := w.Truth(w.Baseline)
-	var logs []float64
-	other := 0
-	for trial := range 400 {
-		p.Trial = trial + 1
-		o := w.Evaluate(p, 7)
-		if o.Status != tune.Measured {
-			other++
-			continue
+	const name = "mean_e2el_ms"
+	launches := func() (logs []float64, broken int) {
+		for trial := range 400 {
+			p.Trial = trial + 1
+			o := w.Evaluate(p, 400)
+			if o.Status != tune.Measured {
+				broken++
+				continue
+			}
+			logs = append(logs, math.Log(o.Figures[workload][name]/truth[name]))
 		}
-		logs = append(logs, math.Log(o.Figures[workload][w.Objective.Metric]/truth[w.Objective.Metric]))
+		return logs, broken
 	}
-	if mean, sd := stat.Mean(logs), stat.StdDev(logs); math.Abs(mean) > 0.004 || math.Abs(sd-0.0206) > 0.003 {
+	x, broken := launches()
+	if mean, sd := stat.Mean(x), stat.StdDev(x); math.Abs(mean) > 0.004 || math.Abs(sd-0.0206) > 0.003 {
 		t.Errorf("400 launches are off by %.4f and differ by %.4f, want 0 and 0.0206", mean, sd)
 	}
-	if other == 0 || other > 30 {
-		t.Errorf("%d of 400 launches break, want some", other)
+	if broken == 0 || broken > 30 {
+		t.Errorf("%d of 400 launches break, want some", broken)
+	}
+	w.Noise.Engine = map[string]float64{w.Baseline["engine"]: 4}
+	if x, _ := launches(); math.Abs(stat.StdDev(x)-0.08) > 0.01 {
+		t.Errorf("launches of a noisy engine differ by %.4f, want 0.08", stat.StdDev(x))
+	}
+	w.Noise = Noise{Launch: 0.001, Within: 0.001, Drift: 0.1}
+	x, _ = launches()
+	if first, last := stat.Mean(x[:20]), stat.Mean(x[len(x)-20:]); math.Abs(first) > 0.01 || math.Abs(last-0.1) > 0.01 {
+		t.Errorf("a drift by 0.1 shows %.3f at first and %.3f in the end", first, last)
+	}
+	w.Noise.Jump = 0.5
+	if x, _ = launches(); math.Abs(x[len(x)/4]) > 0.01 || math.Abs(x[3*len(x)/4]-0.1) > 0.01 {
+		t.Errorf("a jump by 0.1 in the middle shows %.3f before and %.3f after", x[len(x)/4], x[3*len(x)/4])
 	}
 	p.Share = 0.5
 	if whole, half := truth["completed"], w.cell(p.Config, 0.5, true).figures["completed"]; half >= whole {
@@ -180,22 +211,45 @@ func TestObservations(t *testing.T) {
 	}
 }
 
-// TestRepair: an engine that refuses a configuration says what to change, and the
-// change leads to one that runs.
+// TestRepair: an engine that refuses a configuration for want of memory says what to
+// change, one whose log says nothing does not, and what the guide knows is never proposed.
 func TestRepair(t *testing.T) {
-	w := open(t, tiny(landscape(t, "trap-memory")))
-	c := tune.Config{"engine": "vllm", "model": qwen14}
-	o := w.Evaluate(tune.Proposal{Trial: 1, Config: c, Workloads: []string{workload}}, 1)
+	w := drawn(t, "dense", 1)
+	w.Narrow = maps.Clone(w.Narrow)
+	w.Narrow[engine.MemoryShare] = []string{"", "0.85", "0.95"}
+	w.Refusals = []Refusal{{When: func(c tune.Config) bool { return c["engine"] == "vllm" && c[engine.MemoryShare] != "0.85" }, Log: memoryLogs["vllm"]}}
+	w.Engines, w.Baseline = []string{"sglang", "vllm"}, tune.Change{Set: tune.Config{"engine": "sglang"}}.Apply(w.Baseline)
+	w.Set, w.Thresholds, w.Effects, w.Objective.SLOs = w.Set, nil, nil, nil
+	open := func() *World {
+		t.Helper()
+		again, err := Open(w.Landscape)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return again
+	}
+	c := tune.Change{Set: tune.Config{"engine": "vllm"}}.Apply(w.Baseline)
+	p := tune.Proposal{Trial: 1, Config: c, Workloads: []string{workload}}
+	again := open()
+	o := again.Evaluate(p, 25)
 	if o.Status != tune.Refused || !strings.Contains(o.Reason, "out of memory") || len(o.Moves) == 0 {
 		t.Fatalf("want a refusal with a repair, got %+v", o)
 	}
-	if _, why := w.Truth(o.Moves[0].Apply(c)); why != "" {
+	if _, why := again.Truth(o.Moves[0].Apply(c)); why != "" {
 		t.Errorf("the repair %v does not run: %s", o.Moves[0], why)
+	}
+	w.Refusals[0].Log = unknownLog
+	if o = open().Evaluate(p, 25); o.Status != tune.Refused || len(o.Moves) > 0 {
+		t.Errorf("want a refusal without a repair, got %+v", o)
+	}
+	w.Refusals[0].Known = true
+	if why := open().field.Refuse(c); why == "" {
+		t.Error("the guide does not know what it knows")
 	}
 }
 
 func TestEqual(t *testing.T) {
-	w := open(t, tiny(landscape(t, "equal-quiet")))
+	w := drawn(t, "equal", 1)
 	for _, c := range w.valid {
 		if r := w.Regret(c); r != 0 {
 			t.Fatalf("%s has regret %v where all are equal", key(c), r)

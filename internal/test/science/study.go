@@ -1,125 +1,192 @@
 package science
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"perflab/internal/tune"
 )
 
-// Setup is how a strategy is put to the test.
-type Setup struct {
-	Launches int   // budget of a study
-	Marks    []int // launches after which the best launched so far is looked at
-}
-
 // Entrant is a strategy to compare.
 type Entrant struct {
 	Name  string
-	Start func(w *World, b tune.Budget, seed uint64) (tune.Strategy, error)
+	Start func(w *World, b tune.Budget) (tune.Strategy, error)
 }
 
 // Entrants are the strategies. All are given the same space, guide and budget, and
 // the race alone the predictor: the others have no use for one. The blind race has
 // none, as the truth of a landscape is nearer to its predictor than a real engine is
-// to the simulator.
+// to the simulator. The steps of a staged search are the staged one's alone.
 func Entrants() []Entrant {
-	draw := func(start func(tune.SearchSpace, tune.Space, tune.Objective, tune.Budget, uint64) (*tune.Draw, error)) func(*World, tune.Budget, uint64) (tune.Strategy, error) {
-		return func(w *World, b tune.Budget, seed uint64) (tune.Strategy, error) {
-			return start(w.field.SearchSpace(), w.Space(), w.Objective, b, seed)
+	draw := func(start func(tune.SearchSpace, tune.Space, tune.Objective, tune.Budget, uint64) (*tune.Draw, error)) func(*World, tune.Budget) (tune.Strategy, error) {
+		return func(w *World, b tune.Budget) (tune.Strategy, error) {
+			return start(w.space, w.plain(), w.Objective, b, w.Seed)
 		}
 	}
 	return []Entrant{
-		{"race", func(w *World, b tune.Budget, _ uint64) (tune.Strategy, error) {
-			return tune.NewRace(w.field.SearchSpace(), w, w.Space(), w.Objective, b, tune.RaceOptions{})
+		{"race", func(w *World, b tune.Budget) (tune.Strategy, error) {
+			return tune.NewRace(w.space, w, w.plain(), w.Objective, b, tune.RaceOptions{})
 		}},
-		{"race, blind", func(w *World, b tune.Budget, _ uint64) (tune.Strategy, error) {
-			return tune.NewRace(w.field.SearchSpace(), nil, w.Space(), w.Objective, b, tune.RaceOptions{})
+		{"race, blind", func(w *World, b tune.Budget) (tune.Strategy, error) {
+			return tune.NewRace(w.space, nil, w.plain(), w.Objective, b, tune.RaceOptions{})
 		}},
-		{"staged", func(w *World, b tune.Budget, _ uint64) (tune.Strategy, error) {
-			return tune.NewStaged(w.Space(), w.Objective, b)
+		{"staged", func(w *World, b tune.Budget) (tune.Strategy, error) {
+			s := w.plain()
+			s.Stages = w.stages()
+			return tune.NewStaged(s, w.Objective, b)
 		}},
+		{"tpe", draw(tune.NewTPE)},
 		{"random", draw(tune.NewRandom)},
 		{"grid", draw(tune.NewGrid)},
-		{"tpe", draw(tune.NewTPE)},
 	}
+}
+
+func (w *World) plain() tune.Space { return tune.Space{Baseline: w.Baseline, Primary: workload} }
+
+// Launch is one launch of a study, beside the truth.
+type Launch struct {
+	tune.Proposal
+	Observed tune.Observation
+	Regret   float64
 }
 
 // End is what became of a study.
 type End struct {
-	Regret   float64   // of what is recommended
-	Best     []float64 // regret of the best launched by each mark, by the truth: how fast good ones are reached
+	Course   []Launch
 	Launches int
-	Changed  bool   // something else than the baseline is recommended
-	Claimed  bool   // and it is said to be better
-	Short    string // why it ended without its work done; "": it did not
-	Seconds  float64
+	Pick    tune.Config // what is recommended, the baseline where nothing is
+	Regret  float64     // of it
+	Reached float64     // of the best that was launched, by the truth
+	Changed bool        // something else than the baseline is recommended
+	Claimed bool        // and it is said to be better
+	Gain    *float64    // of it over the baseline, in truth; nil: one of them has no figure
+	Stated  *tune.Span  // of Gain, as the study states it; nil: it states none
+	ShownAt int         // launches after which the claim was shown by a comparison; 0: by none
+	Short   string      // why it ended without its work done; "": it did not
+	Story   string      // of what was lost, for whoever wants to know why
+	Seconds float64
 }
 
-// Study runs a strategy to its end. What is not recommended has the regret of the
-// baseline: it is what stays in use.
-func (w *World) Study(e Entrant, setup Setup, seed uint64) (End, error) {
-	s, err := e.Start(w, tune.Budget{Trials: setup.Launches}, seed)
+// Covered reports whether the true gain lies in the interval that a study states, where
+// it states one.
+func (e End) Covered() (yes, stated bool) {
+	if e.Stated == nil || e.Gain == nil {
+		return false, false
+	}
+	return e.Stated.Low <= *e.Gain && *e.Gain <= e.Stated.High, true
+}
+
+// Study runs a strategy of so many launches to its end. Where nothing is recommended the
+// baseline stays in use, and its regret counts.
+func (w *World) Study(e Entrant, launches int) (End, error) {
+	s, err := e.Start(w, tune.Budget{Trials: launches})
 	if err != nil {
 		return End{}, fmt.Errorf("%s on %s: %w", e.Name, w.Name, err)
 	}
-	var end End
-	configs := map[int]tune.Config{}
-	best, unmeasured := 1.0, 0
+	end := End{Reached: 1}
 	for {
 		p, ok := s.Ask()
 		if !ok {
 			break
 		}
-		if end.Launches++; end.Launches > setup.Launches {
-			return End{}, fmt.Errorf("%s on %s, seed %d: asks for a launch beyond its budget of %d", e.Name, w.Name, seed, setup.Launches)
+		if len(end.Course) == launches {
+			return End{}, fmt.Errorf("%s on %s: asks for a launch beyond its budget of %d", e.Name, w.Name, launches)
 		}
-		configs[p.Trial] = p.Config
-		o := w.Evaluate(p, seed)
+		o := w.Evaluate(p, launches)
+		l := Launch{p, o, w.Regret(p.Config)}
+		end.Course = append(end.Course, l)
 		end.Seconds += o.Seconds
-		best, unmeasured = min(best, w.Regret(p.Config)), unmeasured+1
-		if o.Status == tune.Measured {
-			unmeasured = 0
-		}
-		for len(end.Best) < len(setup.Marks) && end.Launches >= setup.Marks[len(end.Best)] {
-			end.Best = append(end.Best, best)
-		}
+		end.Reached = min(end.Reached, l.Regret)
 		s.Tell(o)
 	}
-	for len(end.Best) < len(setup.Marks) { // it was done before
-		end.Best = append(end.Best, best)
-	}
-	w.conclude(&end, s.Result(), configs, setup, unmeasured)
+	w.conclude(&end, s.Result(), launches)
 	return end, nil
 }
 
-func (w *World) conclude(end *End, r tune.Result, configs map[int]tune.Config, setup Setup, unmeasured int) {
-	pick := w.Baseline
-	switch c, ok := configs[r.Winner]; {
-	case ok:
-		pick = c
+func (w *World) conclude(end *End, r tune.Result, launches int) {
+	end.Pick, end.Launches = w.Baseline, len(end.Course)
+	switch {
+	case r.Winner > 0 && r.Winner <= len(end.Course):
+		end.Pick = end.Course[r.Winner-1].Config
 	case r.Winner == 0:
 		end.Short = "nothing is recommended"
 	default:
 		end.Short = "recommends a trial that it never asked for"
 	}
-	if end.Short == "" && unmeasured > 0 && 2*end.Launches < setup.Launches {
+	last := len(end.Course) - 1
+	if end.Short == "" && last >= 0 && end.Course[last].Observed.Status != tune.Measured && 2*len(end.Course) < launches {
 		end.Short = "ended at a launch that was refused or broke"
 	}
-	end.Regret = w.Regret(pick)
-	end.Changed = key(pick) != key(w.Baseline)
-	end.Claimed = end.Changed && shown(r)
+	end.Regret = w.Regret(end.Pick)
+	end.Changed = key(end.Pick) != key(w.Baseline)
+	before, _ := w.Truth(w.Baseline)
+	after, _ := w.Truth(end.Pick)
+	end.Gain = w.Objective.Gain(before, after)
+	end.ShownAt = w.shownAt(end.Course, r)
+	end.Claimed = end.Changed && (end.ShownAt > 0 || r.Evidence == nil || len(r.Evidence.Comparisons) == 0)
+	if end.Changed {
+		end.Stated = r.Interval
+	}
+	end.Story = w.story(*end)
 }
 
-// shown reports whether a result says that what it recommends is better: by the
-// verdict of its comparison where it has one, else by recommending it.
-func shown(r tune.Result) bool {
-	if r.Evidence == nil || len(r.Evidence.Comparisons) == 0 {
-		return true
+// shownAt is the launch that completed the first comparison by which something is better
+// than the baseline. A strategy without comparisons has no such launch: it says that
+// something is better by recommending it.
+func (w *World) shownAt(course []Launch, r tune.Result) int {
+	at := 0
+	if r.Evidence == nil {
+		return 0
 	}
 	for _, c := range r.Evidence.Comparisons {
-		if c.Verdict == tune.Better {
-			return true
+		if c.Verdict != tune.Better || len(c.Trials) == 0 || len(c.Others) == 0 || key(course[c.Others[0]-1].Config) != key(w.Baseline) {
+			continue
+		}
+		if n := max(slices.Max(c.Trials), slices.Max(c.Others)); at == 0 || n < at {
+			at = n
 		}
 	}
-	return false
+	return at
+}
+
+// parameters are those that a landscape lists values of.
+func (w *World) parameters() []string {
+	names := []string{"engine", "model"}
+	for _, name := range sortedNames(w.Narrow) {
+		if len(w.Narrow[name]) > 1 {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// story says what is best, what is recommended, and how near to the best the study came:
+// how often it launched each setting of it, and in how many the launch differed that came
+// nearest.
+func (w *World) story(end End) string {
+	names := w.parameters()
+	nearest, times := len(names), map[string]int{}
+	for _, l := range end.Course {
+		apart := 0
+		for _, name := range names {
+			if l.Config[name] == w.best[name] {
+				times[name]++
+			} else {
+				apart++
+			}
+		}
+		nearest = min(nearest, apart)
+	}
+	text := "best"
+	for _, name := range names {
+		text += fmt.Sprintf(" %s=%s(%d)", name, cmp.Or(w.best[name], "default"), times[name])
+	}
+	text += "; recommended"
+	for _, name := range names {
+		if end.Pick[name] != w.best[name] {
+			text += fmt.Sprintf(" %s=%s", name, cmp.Or(end.Pick[name], "default"))
+		}
+	}
+	return fmt.Sprintf("%s; %d launches, the nearest %d settings off, the best of them loses %.1f %%", text, len(end.Course), nearest, 100*end.Reached)
 }

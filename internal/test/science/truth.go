@@ -1,17 +1,17 @@
 package science
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
-	"sync"
+	"time"
 
 	"perflab/internal/arch"
-	"perflab/internal/calib"
 	"perflab/internal/engine"
-	"perflab/internal/result"
 	"perflab/internal/sim"
 	"perflab/internal/stat"
 	"perflab/internal/tune"
@@ -29,35 +29,32 @@ var (
 const mostAccepted = 0.95
 
 // factor is a factor of a Wrong.
-func factor(x float64) float64 {
-	if x == 0 {
-		return 1
-	}
-	return x
-}
+func factor(x float64) float64 { return cmp.Or(x, 1) }
 
-// constants are the true ones: those of the program, moved.
+// constants are the true ones: those of the program, moved. What makes all of an engine
+// faster is a factor of its times: see slowness.
 func (w *World) constants() (*sim.Constants, error) {
 	believed := sim.Default()
 	var sets []sim.Set
 	for _, e := range w.Engines {
 		for _, f := range w.formats() {
-			old := func(name string) float64 { return believed.Value(e, w.gpu.Name, f, name) }
-			all, values := factor(w.Wrong.Engine[e]), map[string]float64{}
+			values := map[string]float64{}
+			move := func(name string, by float64) { values[name] = believed.Value(e, w.gpu.Name, f, name) * by }
 			for _, name := range computeSpeeds {
-				values[name] = old(name) * all * factor(w.Wrong.Compute)
+				move(name, factor(w.Wrong.Compute))
 			}
 			for _, name := range memorySpeeds {
-				values[name] = old(name) * all * factor(w.Wrong.Memory)
+				move(name, factor(w.Wrong.Memory))
 			}
 			for _, name := range hostTimes {
-				values[name] = old(name) / all / factor(w.Wrong.Host)
+				move(name, 1/factor(w.Wrong.Host))
 			}
-			values["ar_bandwidth"] = old("ar_bandwidth") * all * factor(w.Wrong.Network)
-			values["kv_link"] = old("kv_link") * all * factor(w.Wrong.Network)
-			values["ar_latency"] = old("ar_latency") / all / factor(w.Wrong.Network)
-			values["element"] = old("element") / all / factor(w.Wrong.Memory)
-			values["accept"] = min(mostAccepted, old("accept")*factor(w.Wrong.Accept))
+			move("ar_bandwidth", factor(w.Wrong.Network))
+			move("kv_link", factor(w.Wrong.Network))
+			move("ar_latency", 1/factor(w.Wrong.Network))
+			move("element", 1/factor(w.Wrong.Memory))
+			move("accept", factor(w.Wrong.Accept))
+			values["accept"] = min(mostAccepted, values["accept"])
 			sets = append(sets, sim.Set{Accelerator: w.gpu.Name, Engine: e, Format: f, Values: values})
 		}
 	}
@@ -75,24 +72,6 @@ func (w *World) formats() []arch.Format {
 	return slices.Compact(all)
 }
 
-// slowed is a configuration whose device and host take s times as long.
-func slowed(cfg engine.Config, k *sim.Constants, s float64) (engine.Config, *sim.Constants, error) {
-	g := &cfg.GPU
-	for _, speed := range []*float64{&g.BandwidthGBs, &g.BF16TFLOPS, &g.FP8TFLOPS, &g.FP4TFLOPS} {
-		*speed /= s
-	}
-	if cfg.Prefill != nil {
-		prefill := *cfg.Prefill
-		prefill.GPU, cfg.Prefill = *g, &prefill
-	}
-	values := map[string]float64{}
-	for _, name := range hostTimes {
-		values[name] = s * k.Value(cfg.Engine, g.Name, cfg.Model.Kernels(), name)
-	}
-	k, err := k.With(sim.Set{Accelerator: g.Name, Engine: cfg.Engine, Format: cfg.Model.Kernels(), Values: values})
-	return cfg, k, err
-}
-
 // cellKey is a configuration under a share of the load, in truth or as predicted.
 type cellKey struct {
 	config string
@@ -102,7 +81,6 @@ type cellKey struct {
 
 // cell is what is known of one.
 type cell struct {
-	once    sync.Once
 	figures map[string]float64
 	refused string // why there are none
 	log     string // of an engine that refused at its launch
@@ -115,58 +93,52 @@ func (w *World) cell(c tune.Config, share float64, truth bool) *cell {
 		}
 	}
 	k := cellKey{key(c), share, truth}
-	w.mu.Lock()
 	x, ok := w.cells[k]
 	if !ok {
-		x = &cell{}
+		x = w.fill(c, share, truth)
 		w.cells[k] = x
 	}
-	w.mu.Unlock()
-	x.once.Do(func() { w.fill(x, c, share, truth) })
 	return x
 }
 
-func (w *World) fill(x *cell, c tune.Config, share float64, truth bool) {
+// refusedAtLaunch is why there are no figures of what an engine refused.
+const refusedAtLaunch = "the engine refused at its launch"
+
+func (w *World) fill(c tune.Config, share float64, truth bool) *cell {
 	p := w.plan(c)
 	if p.err != nil {
-		x.refused = p.err.Error()
-		return
+		return &cell{refused: p.err.Error()}
 	}
-	cfg, k := p.cfg, sim.Default()
+	cfg, k, slow := p.cfg, sim.Default(), 1.0
 	if truth {
 		for _, r := range w.Refusals {
-			if r.When(c, cfg) {
-				x.refused, x.log = "the engine refused at its launch", r.Log
-				return
+			if r.When(c) {
+				return &cell{refused: refusedAtLaunch, log: r.Log}
 			}
 		}
-		var err error
-		if cfg, k, err = w.hidden(c, cfg); err != nil {
-			x.refused = err.Error()
-			return
+		for _, e := range w.Effects {
+			if e.Change != nil && e.When(c) {
+				e.Change(&cfg)
+			}
 		}
+		k, slow = w.truth, w.slowness(c, &cfg)
 	}
-	f, err := w.replay(cfg, p.replicas, k, share)
+	r, err := w.replay(c, cfg, p.replicas, k, share, slow)
 	if err != nil {
-		x.refused = err.Error()
-		return
+		return &cell{refused: err.Error()}
 	}
-	x.figures = f
+	return &cell{figures: w.scaled(r, &cfg, slow)}
 }
 
-// hidden is what a configuration is in truth.
-func (w *World) hidden(c tune.Config, cfg engine.Config) (engine.Config, *sim.Constants, error) {
-	slow := w.rough(&cfg)
+// slowness is how much longer all takes with a configuration than the replay says.
+func (w *World) slowness(c tune.Config, cfg *engine.Config) float64 {
+	slow := w.rough(cfg) / factor(w.Wrong.Engine[cfg.Engine])
 	for _, e := range w.Effects {
-		if !e.When(c, cfg) {
-			continue
-		}
-		slow *= factor(e.Slow)
-		if e.Change != nil {
-			e.Change(&cfg)
+		if e.When(c) {
+			slow *= factor(e.Slow)
 		}
 	}
-	return slowed(cfg, w.truth, slow)
+	return slow
 }
 
 // roughness is what kernels, schedulers and versions make of single choices, which
@@ -190,111 +162,176 @@ var roughness = []struct {
 
 // rough is how much longer than it should all takes with a configuration.
 func (w *World) rough(cfg *engine.Config) float64 {
-	if w.Smooth {
-		return 1
-	}
-	sum, name := 0.0, w.Name
-	if w.Draw != 0 {
-		name += fmt.Sprint(" draw ", w.Draw)
-	}
+	sum := 0.0
 	for _, r := range roughness {
-		sum += r.spread * stat.Stream(loadSeed, name+" "+cfg.Engine+" "+r.of(cfg)).NormFloat64()
+		sum += r.spread * stat.Stream(w.Seed, w.Name+" "+cfg.Engine+" "+r.of(cfg)).NormFloat64()
 	}
 	return math.Exp(sum)
+}
+
+// replayed is a replay, with what it takes to know which others would be the same.
+type replayed struct {
+	figures map[string]float64
+	refused error
+
+	seqs, blocks, graphs int  // limits of the configuration
+	free                 bool // neither requests nor the cache met their limit, and every decode step had its graph
+	graphed              int  // the largest captured batch that would have done
+	held                 int  // blocks at most
+	running, most        float64
+}
+
+// serves reports whether another configuration of the same family has the same replay:
+// one whose limits are no lower, where this one met none.
+func (r *replayed) serves(seqs, blocks, graphs int) bool {
+	if r.seqs == seqs && r.blocks == blocks && r.graphs == graphs {
+		return true
+	}
+	return r.free && seqs >= r.seqs && blocks >= r.blocks && (graphs == r.graphs || min(graphs, r.graphs) >= r.graphed)
+}
+
+// replay replays a share of the load, unless one that is known is the same. All times
+// are as if slow was 1: where requests come at a rate they come faster by it instead,
+// which comes to the same.
+func (w *World) replay(c tune.Config, cfg engine.Config, replicas int, k *sim.Constants, share, slow float64) (*replayed, error) {
+	blocks, err := cfg.KVBlocks()
+	if err != nil {
+		return nil, err
+	}
+	pace := 1.0
+	if w.Load.Rate > 0 {
+		pace = slow
+	}
+	like := cfg
+	like.Model, like.GPU = arch.Model{}, arch.Accelerator{}
+	like.Seqs, like.MemoryShare, like.KVSpace, like.ServedName, like.Aliases, like.Host, like.Port = 0, 0, 0, "", nil, "", 0
+	if like.Graphs == nil && like.GraphMax > 0 {
+		like.GraphMax = 1
+	}
+	family := fmt.Sprintf("%s %+v %d %v %v %v", c["model"], like, replicas, k == w.truth, share, pace)
+	for _, r := range w.replays[family] {
+		if r.serves(cfg.Seqs, blocks, cfg.GraphMax) {
+			return r, r.refused
+		}
+	}
+	r := w.run(cfg, replicas, k, share, pace)
+	r.seqs, r.blocks, r.graphs = cfg.Seqs, blocks, cfg.GraphMax
+	w.replays[family] = append(w.replays[family], r)
+	w.made++
+	return r, r.refused
 }
 
 // fewest requests of a load that is cut short.
 const fewest = 24
 
-// load is the first part of the jobs.
-func (w *World) load(share float64) []sim.Job {
+// load is the first part of the jobs, coming so many times as fast.
+func (w *World) load(share, pace float64) []sim.Job {
 	n := int(math.Round(share * float64(len(w.jobs))))
-	return w.jobs[:min(len(w.jobs), max(fewest, n))]
+	jobs := w.jobs[:min(len(w.jobs), max(fewest, n))]
+	if pace != 1 {
+		jobs = slices.Clone(jobs)
+		for i := range jobs {
+			jobs[i].Arrive = time.Duration(float64(jobs[i].Arrive) / pace)
+		}
+	}
+	return jobs
 }
 
-// replay gives the figures of a run, and what telemetry would add to them.
-func (w *World) replay(cfg engine.Config, replicas int, k *sim.Constants, share float64) (map[string]float64, error) {
+// run makes a replay.
+func (w *World) run(cfg engine.Config, replicas int, k *sim.Constants, share, pace float64) *replayed {
+	r := &replayed{}
 	var stats []sim.Stats
-	jobs := w.load(share)
-	seq, err := calib.Calls(cfg, replicas, slices.Values(jobs), sim.ReplayOptions{
-		MaxConcurrency: w.Load.Concurrency, Seed: loadSeed, Constants: k,
+	jobs := w.load(share, pace)
+	seq, err := sim.Replay(cfg, replicas, slices.Values(jobs), sim.ReplayOptions{
+		MaxConcurrency: w.Load.Concurrency, Seed: w.Seed, Constants: k,
 		Stats: func(_ int, s sim.Stats) { stats = append(stats, s) },
 	})
 	if err != nil {
-		return nil, err
+		r.refused = err
+		return r
 	}
-	calls := slices.Collect(seq)
-	h := result.Header{Simulated: true, Predicted: true, Requests: len(jobs), Rate: w.Load.Rate, Limit: w.Load.Concurrency}
-	s, err := result.Summarize(h, nil, result.Options{Goodput: w.bounds}, slices.Values(calls))
-	if err != nil {
-		return nil, err
+	outcomes := slices.Collect(seq)
+	if slices.ContainsFunc(outcomes, func(o sim.Outcome) bool { return o.Err != "" }) {
+		r.refused = errors.New("requests of the load are longer than the configuration takes")
+		return r
 	}
-	if len(s.Failures) > 0 {
-		return nil, errors.New("requests of the load are longer than the configuration takes")
+	r.figures = figures(outcomes)
+	r.telemetry(outcomes, stats)
+	r.free = free(cfg, stats, jobs)
+	return r
+}
+
+// graphStep is by how much the sizes of captured batches grow at most.
+const graphStep = 16
+
+// free reports whether no limit of requests or of the cache held anything up. SGLang
+// also keeps room for what running requests will write, which no counter shows.
+func free(cfg engine.Config, stats []sim.Stats, jobs []sim.Job) bool {
+	longest := 0
+	for _, j := range jobs {
+		longest = max(longest, j.Output)
 	}
-	w.telemetry(s.Figures, calls, stats)
-	return s.Figures, nil
+	for _, s := range stats {
+		if s.Waits.Seqs > 0 || s.Waits.KV > 0 || s.Preemptions > 0 {
+			return false
+		}
+		spoken := int(s.PeakKV*float64(s.KVBlocks))*cfg.Block + s.PeakRunning*longest
+		if cfg.PrefillOnly && spoken > s.KVBlocks*cfg.Block {
+			return false
+		}
+	}
+	return true
 }
 
 // telemetry adds what the engines' own metrics would say, as far as a replay
-// tells: as many run as ever did together while more are there, and the cache is
-// as full as it was at most in proportion.
-func (w *World) telemetry(f map[string]float64, calls []result.Call, stats []sim.Stats) {
-	most, kv, preemptions, queued := 0, 0.0, 0, false
+// tells: as many run as ever did together while more are there.
+func (r *replayed) telemetry(outcomes []sim.Outcome, stats []sim.Stats) {
+	most, preemptions, queued := 0, 0, false
 	for _, s := range stats {
 		most += s.PeakRunning
-		kv = max(kv, s.PeakKV)
+		r.held = max(r.held, int(math.Round(s.PeakKV*float64(s.KVBlocks))))
 		preemptions += s.Preemptions
 		queued = queued || s.Waits.Seqs+s.Waits.KV+s.Waits.Tokens > 0
+		drafts := 1
+		if s.Drafts > 0 {
+			drafts += int(math.Ceil(float64(s.Drafted) / float64(s.Drafts)))
+		}
+		r.graphed = max(r.graphed, s.PeakRunning*drafts+graphStep)
 	}
-	inside, peak, above := inFlight(calls, most)
+	inside, peak, above := inFlight(outcomes, most)
 	if !queued {
 		above = 0
 	}
-	running := inside - above
-	f["mean_running_requests"], f["mean_waiting_requests"] = running, above
-	f["max_running_requests"], f["max_kv_usage"], f["preemptions"] = float64(most), kv, float64(preemptions)
+	r.running, r.most = inside-above, float64(most)
+	r.figures["mean_running_requests"], r.figures["mean_waiting_requests"] = r.running, above
+	r.figures["max_running_requests"], r.figures["preemptions"] = r.most, float64(preemptions)
+	r.figures["max_waiting_requests"] = 0
 	if queued {
-		f["max_waiting_requests"] = float64(max(0, peak-most))
-	} else {
-		f["max_waiting_requests"] = 0
+		r.figures["max_waiting_requests"] = float64(max(0, peak-most))
 	}
-	f["mean_kv_usage"] = kv * min(1, running/float64(max(1, most)))
 }
 
-// inFlight is the mean and greatest number of calls in flight, and by how many
-// they exceeded a limit on average.
-func inFlight(calls []result.Call, limit int) (mean float64, peak int, above float64) {
-	type edge struct {
-		at float64
-		by int
-	}
-	var edges []edge
-	for _, c := range calls {
-		edges = append(edges, edge{c.Sent.Seconds(), 1}, edge{c.End.Seconds(), -1})
-	}
-	slices.SortFunc(edges, func(a, b edge) int {
+// scaled are the figures of a configuration whose times are so many times as long as
+// those of its replay. The cache is as full as it was at most, in proportion.
+func (w *World) scaled(r *replayed, cfg *engine.Config, slow float64) map[string]float64 {
+	f := maps.Clone(r.figures)
+	for name, v := range f {
 		switch {
-		case a.at < b.at:
-			return -1
-		case a.at > b.at:
-			return 1
+		case timed(name):
+			f[name] = v * slow
+		case strings.HasSuffix(name, "_throughput"):
+			f[name] = v / slow
 		}
-		return a.by - b.by
-	})
-	n, span := 0, edges[len(edges)-1].at-edges[0].at
-	for i, e := range edges[:len(edges)-1] {
-		n += e.by
-		peak = max(peak, n)
-		d := edges[i+1].at - e.at
-		mean += d * float64(n)
-		above += d * float64(max(0, n-limit))
 	}
-	if span <= 0 {
-		return 0, peak, 0
-	}
-	return mean / span, peak, above / span
+	blocks, _ := cfg.KVBlocks()
+	kv := min(1, float64(r.held)/float64(max(1, blocks*max(1, cfg.DP))))
+	f["max_kv_usage"] = kv
+	f["mean_kv_usage"] = kv * min(1, r.running/max(1, r.most))
+	return f
 }
+
+// timed reports whether a figure is a length of time.
+func timed(name string) bool { return strings.HasSuffix(name, "_ms") || name == "duration" }
 
 // Truth are the figures of a configuration without noise, or why it has none.
 func (w *World) Truth(c tune.Config) (figures map[string]float64, refused string) {
@@ -302,50 +339,100 @@ func (w *World) Truth(c tune.Config) (figures map[string]float64, refused string
 	return x.figures, x.refused
 }
 
-// workers is how many replays are made at a time.
-const workers = 2
-
-// explore evaluates every configuration and finds the best.
-func (w *World) explore() error {
-	all := w.product()
-	ask := make(chan tune.Config)
-	var wg sync.WaitGroup
-	for range workers {
-		wg.Go(func() {
-			for c := range ask {
-				w.Truth(c)
-			}
-		})
-	}
-	for _, c := range all {
+// explore evaluates every configuration and finds the best. Those with the lowest
+// limits come first, since their replays may serve others.
+func (w *World) explore() {
+	for _, c := range w.product() {
 		if w.plan(c).err == nil {
-			ask <- c
 			w.valid = append(w.valid, c)
 		}
 	}
-	close(ask)
-	wg.Wait()
-	base, refused := w.Truth(w.Baseline)
-	if refused != "" {
-		return fmt.Errorf("the baseline cannot run: %s", refused)
+	order := slices.Clone(w.valid)
+	blocks := map[string]int{}
+	for _, c := range order {
+		blocks[key(c)], _ = w.plan(c).cfg.KVBlocks()
 	}
-	w.objective = w.Objective
-	w.objective.SLOs = slices.Clone(w.Objective.SLOs)
-	for i, b := range w.objective.SLOs {
-		switch b.Of {
-		case tune.Plus:
-			b.Limit += base[b.Metric]
-		case tune.Times:
-			b.Limit *= base[b.Metric]
+	slices.SortStableFunc(order, func(a, b tune.Config) int {
+		return cmp.Or(cmp.Compare(w.plan(a).cfg.Seqs, w.plan(b).cfg.Seqs), cmp.Compare(blocks[key(a)], blocks[key(b)]))
+	})
+	for _, c := range order {
+		if _, refused := w.Truth(c); refused == "" {
+			w.runs++
 		}
-		b.Of = ""
-		w.objective.SLOs[i] = b
 	}
+	w.lift()
 	w.findBest()
-	if w.best == nil {
-		return errors.New("no configuration meets every constraint in truth")
+	w.bound()
+}
+
+// leastSlow is how much faster than all else something may be that nobody knows.
+const leastSlow = 0.55
+
+// lift makes the best of what the class is about lead the best of the rest, as far as is
+// plausible.
+func (w *World) lift() {
+	if w.Lead == 0 {
+		return
 	}
-	return nil
+	subject := func(c tune.Config) bool {
+		return !slices.ContainsFunc(w.Subject, func(s tune.Config) bool { return !has(s)(c) })
+	}
+	for slow := 1.0; ; {
+		with := w.bestOf(subject)
+		without := w.bestOf(func(c tune.Config) bool { return !subject(c) })
+		gain := w.Objective.Gain(without, with)
+		if gain == nil || 1+*gain >= w.Lead {
+			return
+		}
+		by := min(0.98, (1+*gain)/w.Lead)
+		if slow *= by; slow < leastSlow {
+			return
+		}
+		w.Effects = append(w.Effects, Effect{When: subject, Slow: by})
+		for _, c := range w.valid {
+			if subject(c) {
+				delete(w.cells, cellKey{key(c), 1, true})
+			}
+		}
+	}
+}
+
+// bestOf are the figures of the best of some configurations by the objective alone.
+func (w *World) bestOf(some func(tune.Config) bool) map[string]float64 {
+	var best map[string]float64
+	for _, c := range w.valid {
+		if !some(c) {
+			continue
+		}
+		f, refused := w.Truth(c)
+		if refused == "" && (best == nil || w.Objective.Better(f[w.Objective.Metric], best[w.Objective.Metric])) {
+			best = f
+		}
+	}
+	return best
+}
+
+// bound makes bounds of the thresholds, by what the best has without them.
+func (w *World) bound() {
+	if w.best == nil || len(w.Thresholds) == 0 {
+		return
+	}
+	f, _ := w.Truth(w.best)
+	w.Objective.SLOs = slices.Clone(w.Objective.SLOs)
+	for _, t := range w.Thresholds {
+		w.Objective.SLOs = append(w.Objective.SLOs, tune.Bound{Metric: t.Metric, Op: "<=", Limit: rounded(t.Factor * f[t.Metric])})
+	}
+	w.best = nil
+	w.findBest()
+}
+
+// rounded is a number of three digits.
+func rounded(v float64) float64 {
+	if !(v > 0) {
+		return v
+	}
+	unit := math.Pow(10, math.Floor(math.Log10(v))-2)
+	return math.Round(v/unit) * unit
 }
 
 func (w *World) findBest() {
@@ -353,10 +440,10 @@ func (w *World) findBest() {
 	for _, c := range w.valid {
 		f, _ := w.Truth(c)
 		v, ok := f[w.Objective.Metric]
-		if !ok || len(w.objective.Misses(f)) > 0 {
+		if !ok || len(w.Objective.Misses(f)) > 0 {
 			continue
 		}
-		if w.best == nil || w.objective.Better(v, most) {
+		if w.best == nil || w.Objective.Better(v, most) {
 			w.best, most = c, v
 		}
 	}
@@ -396,7 +483,7 @@ func (w *World) Regret(c tune.Config) float64 {
 }
 
 func (w *World) misses(f map[string]float64) bool {
-	for _, b := range w.objective.SLOs {
+	for _, b := range w.Objective.SLOs {
 		slack := tolerance * math.Abs(b.Limit)
 		if b.Op == ">=" {
 			slack = -slack
@@ -407,12 +494,4 @@ func (w *World) misses(f map[string]float64) bool {
 		}
 	}
 	return false
-}
-
-// timed reports whether a figure is a length of time, and rated whether it is a
-// rate of what the engine does as fast as it can.
-func (w *World) timed(name string) bool { return strings.HasSuffix(name, "_ms") || name == "duration" }
-
-func (w *World) rated(name string) bool {
-	return w.Load.Rate == 0 && strings.Contains(name, "throughput") || strings.Contains(name, "goodput")
 }
