@@ -1,7 +1,6 @@
 package science
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -217,13 +216,12 @@ func drawRefused(d *drawer) {
 		return
 	}
 	region[name] = v
-	engineName := cmp.Or(region["engine"], d.Baseline["engine"])
 	switch pick(d, "memory", "memory", "flag", "flag", "batch") {
 	case "memory":
-		flag, log = tune.Config{engine.MemoryShare: "0.85"}, memoryLogs[engineName]
+		flag, log = tune.Config{engine.MemoryShare: "0.85"}, ""
 	case "batch":
 		values := d.Narrow[engine.MaxBatched]
-		flag, log = tune.Config{engine.MaxBatched: values[1]}, memoryLogs[engineName]
+		flag, log = tune.Config{engine.MaxBatched: values[1]}, ""
 	default:
 		f, u, ok := d.setting(true, engine.KVDtype, engine.MaxNumSeqs, engine.ExpertParallel, engine.PP, engine.MaxBatched)
 		if !ok || f == name {

@@ -289,7 +289,7 @@ func (d *drawer) traps() {
 	if e := pick(d, d.Engines...); d.chance(0.12) && e != d.Baseline["engine"] { // another runs out of memory as it comes
 		d.Narrow[engine.MemoryShare] = []string{"", "0.85", "0.95"}
 		d.Refusals = append(d.Refusals, Refusal{
-			When: func(c tune.Config) bool { return c["engine"] == e && c[engine.MemoryShare] != "0.85" }, Log: memoryLogs[e],
+			When: func(c tune.Config) bool { return c["engine"] == e && c[engine.MemoryShare] != "0.85" },
 		})
 	}
 	if d.chance(0.15) { // a cache that saves memory costs time

@@ -114,7 +114,7 @@ type Effect struct {
 // Refusal is a rule of an engine by which a configuration does not run.
 type Refusal struct {
 	When  func(c tune.Config) bool
-	Log   string // printed at the launch, or what the guide says
+	Log   string // printed at the launch, or what the guide says; "": that there is no memory
 	Known bool   // the guide knows it: nothing of the kind is proposed
 }
 

@@ -113,7 +113,7 @@ func (w *World) fill(c tune.Config, share float64, truth bool) *cell {
 	if truth {
 		for _, r := range w.Refusals {
 			if r.When(c) {
-				return &cell{refused: refusedAtLaunch, log: r.Log}
+				return &cell{refused: refusedAtLaunch, log: cmp.Or(r.Log, memoryLogs[cfg.Engine])}
 			}
 		}
 		for _, e := range w.Effects {
