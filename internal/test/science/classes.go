@@ -31,20 +31,20 @@ func Classes() []Class {
 
 // Checkpoints, with those of their kind in FP8.
 const (
-	llama8   = "meta-llama/Llama-3.1-8B-Instruct"
-	qwen8    = "Qwen/Qwen3-8B"
-	qwen14   = "Qwen/Qwen3-14B"
-	mistral  = "mistralai/Mistral-Small-24B-Instruct-2501"
-	qwen32   = "Qwen/Qwen3-32B"
-	llama70  = "meta-llama/Llama-3.3-70B-Instruct"
-	qwen30   = "Qwen/Qwen3-30B-A3B"
-	qwen235  = "Qwen/Qwen3-235B-A22B"
-	qwen35   = "Qwen/Qwen3.5-35B-A3B"
-	air      = "zai-org/GLM-4.5-Air"
-	oss120   = "openai/gpt-oss-120b"
-	inFP8    = "-FP8"
-	h100     = "h100-sxm"
-	a100     = "a100-sxm-80"
+	llama8  = "meta-llama/Llama-3.1-8B-Instruct"
+	qwen8   = "Qwen/Qwen3-8B"
+	qwen14  = "Qwen/Qwen3-14B"
+	mistral = "mistralai/Mistral-Small-24B-Instruct-2501"
+	qwen32  = "Qwen/Qwen3-32B"
+	llama70 = "meta-llama/Llama-3.3-70B-Instruct"
+	qwen30  = "Qwen/Qwen3-30B-A3B"
+	qwen235 = "Qwen/Qwen3-235B-A22B"
+	qwen35  = "Qwen/Qwen3.5-35B-A3B"
+	air     = "zai-org/GLM-4.5-Air"
+	oss120  = "openai/gpt-oss-120b"
+	inFP8   = "-FP8"
+	h100    = "h100-sxm"
+	a100    = "a100-sxm-80"
 )
 
 var (

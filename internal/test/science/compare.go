@@ -19,7 +19,7 @@ type Plan struct {
 
 // Standing is one landscape with the studies on it, by strategy and budget.
 type Standing struct {
-	Class int    // of the plan
+	Class int // of the plan
 	Seed  uint64
 	Kind  string  // of noise, where all are equal
 	Size  int     // configurations that run

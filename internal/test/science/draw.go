@@ -74,8 +74,8 @@ func attempt(c Class, seed uint64, name string) (*World, error) {
 type drawer struct {
 	*rand.Rand
 	Landscape
-	shape    shape
-	err      error
+	shape shape
+	err   error
 }
 
 // pick is one of several.

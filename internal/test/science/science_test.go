@@ -219,7 +219,7 @@ func TestRepair(t *testing.T) {
 	w.Narrow[engine.MemoryShare] = []string{"", "0.85", "0.95"}
 	w.Refusals = []Refusal{{When: func(c tune.Config) bool { return c["engine"] == "vllm" && c[engine.MemoryShare] != "0.85" }, Log: memoryLogs["vllm"]}}
 	w.Engines, w.Baseline = []string{"sglang", "vllm"}, tune.Change{Set: tune.Config{"engine": "sglang"}}.Apply(w.Baseline)
-	w.Set, w.Thresholds, w.Effects, w.Objective.SLOs = w.Set, nil, nil, nil
+	w.Busy, w.Thresholds, w.Effects, w.Objective.SLOs = 0, nil, nil, nil
 	open := func() *World {
 		t.Helper()
 		again, err := Open(w.Landscape)

@@ -55,17 +55,17 @@ type Launch struct {
 type End struct {
 	Course   []Launch
 	Launches int
-	Pick    tune.Config // what is recommended, the baseline where nothing is
-	Regret  float64     // of it
-	Reached float64     // of the best that was launched, by the truth
-	Changed bool        // something else than the baseline is recommended
-	Claimed bool        // and it is said to be better
-	Gain    *float64    // of it over the baseline, in truth; nil: one of them has no figure
-	Stated  *tune.Span  // of Gain, as the study states it; nil: it states none
-	ShownAt int         // launches after which the claim was shown by a comparison; 0: by none
-	Short   string      // why it ended without its work done; "": it did not
-	Story   string      // of what was lost, for whoever wants to know why
-	Seconds float64
+	Pick     tune.Config // what is recommended, the baseline where nothing is
+	Regret   float64     // of it
+	Reached  float64     // of the best that was launched, by the truth
+	Changed  bool        // something else than the baseline is recommended
+	Claimed  bool        // and it is said to be better
+	Gain     *float64    // of it over the baseline, in truth; nil: one of them has no figure
+	Stated   *tune.Span  // of Gain, as the study states it; nil: it states none
+	ShownAt  int         // launches after which the claim was shown by a comparison; 0: by none
+	Short    string      // why it ended without its work done; "": it did not
+	Story    string      // of what was lost, for whoever wants to know why
+	Seconds  float64
 }
 
 // Covered reports whether the true gain lies in the interval that a study states, where
