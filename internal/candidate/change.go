@@ -17,13 +17,15 @@ func structural(ch tune.Change) bool {
 	return ch.Replace || slices.ContainsFunc(structure, func(name string) bool { _, ok := ch.Set[name]; return ok })
 }
 
-// listed adds what the study lists: its structural changes of the baseline, and whole
+// listed adds what the study lists: its changes of the baseline, each by itself, and whole
 // configurations of other sources.
 func (f catalogue) listed(a *candidateList) {
 	for _, ch := range f.o.Changes {
+		label := ch.Label
 		if structural(ch) {
-			a.add(f.change(f.base, ch), "", ofStudy, true)
+			label = "" // the structure's own says more
 		}
+		a.add(f.change(f.base, ch), label, ofStudy, true)
 	}
 	for _, x := range f.o.Candidates {
 		c := clean(x.Config)

@@ -80,6 +80,7 @@ func (a *candidateList) add(c tune.Config, label, prior string, named bool) bool
 		if named && i > 0 && a.list[i].Prior == "" {
 			a.list[i].Prior = prior
 		}
+		a.list[i].Named = a.list[i].Named || named && i > 0 && prior == ofStudy
 		return false
 	}
 	if label == "" {
@@ -90,7 +91,9 @@ func (a *candidateList) add(c tune.Config, label, prior string, named bool) bool
 		return false
 	}
 	a.index[id] = len(a.list)
-	a.list = append(a.list, listedCandidate{Candidate: tune.Candidate{Label: label, Config: c, Refused: refused, Prior: prior}, identity: id, plan: p})
+	a.list = append(a.list, listedCandidate{Candidate: tune.Candidate{
+		Label: label, Config: c, Refused: refused, Prior: prior, Named: named && prior == ofStudy,
+	}, identity: id, plan: p})
 	return true
 }
 

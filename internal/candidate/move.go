@@ -345,14 +345,14 @@ func (m *moves) limit() {
 		if want := min(ceil2(int(math.Ceil(need))), m.room(grow)); want > m.p.cfg.Seqs {
 			m.number(engine.MaxNumSeqs, want, why)
 		}
-	} else if ok && waits >= hiddenQueue*peak {
+	} else if n, told := m.figure("mean_running_requests"); ok && told && n >= plateau*peak {
 		m.hidden(peak, waits, why)
 	}
 	m.number(engine.MaxBatched, 2*m.p.cfg.Batched, why)
 }
 
-// hidden: many wait while fewer run than the limit allows, as it is known: there is
-// another, lower one, and to set it explicitly moves it.
+// hidden: requests wait while as many run all the time as ever do, fewer than the limit
+// allows as it is known: there is another, lower one, and to set it explicitly moves it.
 func (m *moves) hidden(peak, waits float64, why string) {
 	need := (peak + max(waits, m.figures["max_waiting_requests"])) / float64(m.copies)
 	why += fmt.Sprintf(", and %.0f run at most where %d should", peak, m.p.cfg.Seqs*m.copies)
@@ -364,9 +364,10 @@ func (m *moves) hidden(peak, waits float64, why string) {
 	}
 }
 
-// hiddenQueue is how many wait, as a share of those that run, where something else than
-// the limit that is known holds them back.
-const hiddenQueue = 0.5
+// plateau is the mean number of running requests, as a share of the most that ever ran,
+// from which something holds them at that number: a load that its prompts hold back runs
+// at its most for a moment only. It does not depend on how many requests a load has.
+const plateau = 0.75
 
 // room is a limit of requests by how much it may grow: a power of two, or what is left
 // under the next one.

@@ -382,7 +382,7 @@ func predictionChapter(x race) doc.Chapter {
 		return doc.Chapter{}
 	}
 	c := doc.Chapter{ID: "predictions", Heading: "Predicted against measured"}
-	c.Text = []string{"Predictions order the candidates and prune what looks hopeless; they decide nothing else. Learned of each engine: measured = bias x predicted ^ scale, as ratios to the baseline; 1 and 1 are a prediction that needs no correction."}
+	c.Text = []string{"Predictions order the candidates until launches say otherwise; they decide nothing else. Learned of each engine: measured = bias x predicted ^ scale, as ratios to the baseline; 1 and 1 are a prediction that needs no correction."}
 	g := doc.NewGrid(doc.Columns("Engine", ">Configurations", ">Bias", ">Scale", ">Mean error"))
 	for _, f := range x.Race.Predictions {
 		g.Rows = append(g.Rows, doc.Dashed(x.engine(f.Engine), fmt.Sprint(f.N), plot.Times(math.Exp(f.Bias)), strconv.FormatFloat(f.Scale, 'f', 2, 64), share(f.Error)))

@@ -318,9 +318,6 @@ func (c conclusion) outcome(r *contender, m *surrogate) Outcome {
 	case len(out.Trials) > 0:
 		out.State = StateFailed
 		out.Reason = c.note(c.trials[out.Trials[0]-1])
-	case r.pruned:
-		out.State = StatePruned
-		out.Reason = &Finding{Kind: PrunedUnseen, Value: new(math.Exp(r.point.x)), N: pruneFactor}
 	case c.failedGuard(r.Config):
 		out.State, out.Reason = StateEliminated, &Finding{Kind: NumericsFailed}
 	default:

@@ -48,7 +48,7 @@ type Outcome struct {
 // States of a candidate.
 const (
 	StateRefused    = "refused"    // by a rule, never launched
-	StatePruned     = "pruned"     // predicted to be hopeless, never launched
+	StatePruned     = "pruned"     // in older studies: predicted to be hopeless, never launched
 	StateUntried    = "untried"    // no budget for it
 	StateFailed     = "failed"     // launched, without a figure
 	StateEliminated = "eliminated" // measured, and shown to be worse, or to miss a constraint

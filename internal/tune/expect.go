@@ -9,60 +9,32 @@ const (
 	requestedSpread = 0.08
 )
 
-// best is the configuration by which a launch is expected to gain most, and how
-// much, as a share: its expected improvement over what leads, by the chance that it
-// runs and meets the bounds. While nothing meets the bounds it is the chance alone
-// that decides. It is -1 of none. Requested are what a bottleneck asks for.
-func (m *model) best(configs []Config, requested func(int) bool) (at int, gain float64) {
-	fit := m.fit()
+// worth is what a launch of a configuration is expected to gain, as a share: its
+// expected improvement over what leads, by the chance that it runs and meets the bounds.
+// While nothing meets the bounds it is the chance alone that decides.
+func (m *model) worth(config Config, requested bool, limits []limit) float64 {
 	lead := m.leader()
-	at = -1
-	limits := m.limits()
-	for i, config := range configs {
-		mean, sd := fit.at(m.point(config))
-		if requested != nil && requested(i) {
-			mean, sd = mean+requestedGain, math.Hypot(sd, requestedSpread)
+	chance := m.runChance(config)
+	for _, l := range limits {
+		chance *= l.chance(m, config)
+	}
+	gain, mean := 0.0, 0.0
+	for _, b := range m.fit().beliefs(m.point(config)) {
+		if requested {
+			b.mean, b.sd = b.mean+requestedGain, math.Hypot(b.sd, requestedSpread)
 		}
-		chance := m.runChance(config)
-		for _, l := range limits {
-			chance *= l.chance(m, config)
-		}
-		var worth float64
-		switch {
-		case lead == nil:
-			worth = math.Exp(mean) * chance
-		case lead.score.class == meeting:
-			worth = expected(mean, sd, lead.mean) * chance
-		default:
-			worth = (1 + max(0, mean-lead.mean)) * chance
-		}
-		if at < 0 || worth > gain {
-			at, gain = i, worth
+		mean += b.weight * b.mean
+		if lead != nil {
+			gain += b.weight * expected(b.mean, b.sd, lead.mean)
 		}
 	}
-	return at, gain
-}
-
-// runChance is the chance that a configuration runs, by how those most like it
-// did: refusals count as far as they resemble it, against a prior of nine in ten.
-func (m *model) runChance(config Config) float64 {
-	var s surrogate
-	yes, no := 0.9*2, 0.1*2
-	at := m.locate(config)
-	for _, t := range m.trials {
-		same, apart := s.compare(at, m.locate(t.Config))
-		if same == 0 {
-			continue
-		}
-		like := math.Exp(-apart)
-		switch t.end.Status {
-		case Measured:
-			yes += like
-		case Refused:
-			no += 3 * like
-		}
+	switch {
+	case lead == nil:
+		return math.Exp(mean) * chance
+	case lead.score.class == meeting:
+		return gain * chance
 	}
-	return yes / (yes + no)
+	return (1 + max(0, mean-lead.mean)) * chance
 }
 
 // limit is a bound with what is thought of its figure: the chance to meet it.
@@ -73,8 +45,8 @@ type limit struct {
 	ref  float64 // and of the measured one
 }
 
-// limits are the bounds about which something can be thought.
-func (m *model) limits() []limit {
+// limitsOf are the bounds about which something can be thought.
+func (m *model) limitsOf() []limit {
 	var out []limit
 	sd, _, _ := m.spread()
 	noise := max(2*sd, 0.05)

@@ -107,7 +107,7 @@ const (
 	MissesSurely   FindingKind = "misses_surely"   // Cause
 	ShownWorse     FindingKind = "shown_worse"     // than Against: at most Value of it
 	NumericsFailed FindingKind = "numerics_failed" // the guard rejected its numerics before it was launched
-	PrunedUnseen   FindingKind = "pruned"          // predicted at Value of the baseline, more than N times worse than the best
+	PrunedUnseen   FindingKind = "pruned"          // in older studies: predicted at Value of the baseline, more than N times worse than the best
 	NotWorth       FindingKind = "not_worth"       // no launch was left for it
 )
 

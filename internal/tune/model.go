@@ -17,19 +17,26 @@ type model struct {
 	search      SearchSpace
 	predictor   Predictor // nil: nothing is predicted
 	axes        []Dimension
-	predictions map[string]prediction // by configuration
+	product     *product               // of all that may be set
+	predictions map[string]*prediction // by configuration
 
 	// What was concluded from so many trials and launches of the baseline: what follows
 	// from them alone is asked for again and again.
 	at     [2]int
 	fitted *surrogate
 	ranked []standing
+	blamed map[cause]float64
+
+	foretold  *prediction     // of the baseline
+	foretells map[string]bool // engines of which something was predicted
 }
 
-// prediction is what was predicted of a configuration.
+// prediction is what is known of a configuration before any launch.
 type prediction struct {
-	figures map[string]float64 // merged; nil: nothing
-	log     float64            // of the objective; not a number: nothing
+	figures  map[string]float64 // merged; nil: nothing
+	log      float64            // of the objective; not a number: nothing
+	point    point
+	suspects []suspect
 }
 
 // axes are the space's dimensions, and what the baseline or a candidate sets besides.
@@ -60,12 +67,13 @@ func axes(g SearchSpace, s Space) []Dimension {
 }
 
 // predict predicts a configuration, once.
-func (m *model) predict(config Config) prediction {
+func (m *model) predict(config Config) *prediction {
 	k := config.key()
 	if f, ok := m.predictions[k]; ok {
 		return f
 	}
-	f := prediction{log: math.NaN()}
+	f := &prediction{log: math.NaN(), point: m.locate(config), suspects: m.suspects(config, k)}
+	m.predictions[k] = f
 	if m.predictor != nil {
 		o := Observation{Status: Measured, Figures: map[string]map[string]float64{}}
 		for _, w := range m.workloads() {
@@ -75,9 +83,24 @@ func (m *model) predict(config Config) prediction {
 		}
 		f.figures = m.merge(o)
 		f.log = m.logOf(f.figures)
+		if f.figures != nil {
+			m.foretells[config[engineParameter]] = true
+		}
 	}
-	m.predictions[k] = f
+	if base := m.base0(); !math.IsNaN(f.log) && !math.IsNaN(base) {
+		f.point.x, f.point.known = f.log-base, true
+	}
 	return f
+}
+
+// base0 is the logarithm of what is predicted of the baseline.
+func (m *model) base0() float64 {
+	if m.foretold == nil {
+		m.foretold = &prediction{log: math.NaN()}
+		m.foretold = m.predict(m.baseConfig())
+		m.foretold.point.x, m.foretold.point.known = 0, !math.IsNaN(m.foretold.log)
+	}
+	return m.foretold.log
 }
 
 // predictedToMeet reports whether a configuration is predicted to meet the bounds,
@@ -93,14 +116,7 @@ func (m *model) predictedToMeet(config Config) bool {
 }
 
 // point is a configuration as the surrogate of the objective sees it.
-func (m *model) point(config Config) point {
-	p := m.locate(config)
-	base := m.predict(m.baseConfig())
-	if f := m.predict(config); !math.IsNaN(f.log) && !math.IsNaN(base.log) {
-		p.x, p.known = f.log-base.log, true
-	}
-	return p
-}
+func (m *model) point(config Config) point { return m.predict(config).point }
 
 // locate is where a configuration lies among the others: its values of every
 // parameter that any may set.
@@ -135,6 +151,7 @@ func (m *model) fit() *surrogate {
 	if m.fitted != nil {
 		return m.fitted
 	}
+	m.blamed = m.blame()
 	sd, _, _ := m.spread()
 	within := m.within()
 	var points []point

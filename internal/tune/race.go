@@ -13,12 +13,12 @@ import (
 // better. In order:
 //
 //  1. The baseline is launched twice, for the noise between launches.
-//  2. Candidates are launched, at first the one of each engine that is predicted best,
-//     then whichever a launch is expected to gain most by (see surrogate). One
-//     that is refused is mended as its refusal says, and the best of each engine
-//     gets what its bottleneck asks for, before any is given up.
-//  3. What is not shown to be worse goes on, under all of the load, and is refined
-//     by small steps.
+//  2. What the study names is launched, then every engine and every checkpoint that
+//     has had no launch, the one that is predicted best of it. One that is refused is
+//     mended as its refusal says, and the best of each engine gets what its bottleneck
+//     asks for, before any is given up.
+//  3. Whatever a launch is expected to gain most by is launched (see surrogate): a
+//     candidate, a small change of what leads, or a combination of what is thought good.
 //  4. The best two and the baseline are launched again, interleaved, each round
 //     with seeds of its own. Only these launches decide.
 //  5. Each setting of the winner is left out once. What brings nothing goes, and
@@ -87,7 +87,7 @@ func NewRace(g SearchSpace, p Predictor, s Space, o Objective, b Budget, r RaceO
 	}
 	h := &history{space: s, objective: o, bounds: o, budget: b, options: r}
 	guard := &guarded{history: h, rules: g.Rules, verdicts: map[string]PairedTest{}, diverged: map[string]float64{}}
-	m := &model{guarded: guard, search: g, predictor: p, axes: axes(g, s), predictions: map[string]prediction{}}
+	m := &model{guarded: guard, search: g, predictor: p, axes: axes(g, s), product: newProduct(g, s.Baseline), predictions: map[string]*prediction{}, foretells: map[string]bool{}}
 	race := &Race{state: &raceState{model: m}}
 	race.body = race.state.run
 	return race, nil
@@ -131,6 +131,11 @@ type phaseStart struct {
 func (s *raceState) run(ask func(Proposal) Observation) {
 	s.ask = ask
 	s.opening()
+	s.begin(RaceStage)
+	s.candidates = s.rank(s.search.Candidates)
+	s.named()
+	s.cover(engineParameter)
+	s.cover(modelParameter)
 	s.firstRung()
 	s.repair()
 	s.final()

@@ -2,7 +2,6 @@ package tune
 
 import (
 	"cmp"
-	"math"
 	"slices"
 )
 
@@ -11,15 +10,9 @@ type contender struct {
 	Candidate
 	origin lineage
 	point  point
-	pruned bool // predicted to be hopeless
 }
 
-func (c *contender) runnable() bool { return c.Refused == "" && !c.pruned }
-
-// pruneFactor is how many times worse than the best a candidate must be predicted
-// to be never launched: the predictor orders, and prunes only what it cannot err
-// about.
-const pruneFactor = 3
+func (c *contender) runnable() bool { return c.Refused == "" }
 
 // rank orders the candidates by what is predicted, refused ones last.
 func (m *model) rank(candidates []Candidate) []*contender {
@@ -39,13 +32,6 @@ func (m *model) rank(candidates []Candidate) []*contender {
 		out = append(out, c)
 	}
 	out = append(out, m.refineByPrediction(out)...)
-	best := math.Inf(-1) // a refused candidate is at 0, as is one that is not predicted
-	for _, c := range out {
-		best = max(best, c.point.x)
-	}
-	for _, c := range out {
-		c.pruned = c.Refused == "" && c.point.known && c.point.x < best-math.Log(pruneFactor)
-	}
 	slices.SortStableFunc(out, func(a, b *contender) int {
 		refused := func(c *contender) int { return min(1, len(c.Refused)) }
 		return cmp.Or(cmp.Compare(refused(a), refused(b)), -cmp.Compare(a.point.x, b.point.x))

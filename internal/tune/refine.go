@@ -1,9 +1,23 @@
 package tune
 
-import "slices"
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
-// refinedAround is how many of the best are refined.
-const refinedAround = 3
+	"perflab/internal/stat"
+)
+
+// What is looked at for the next launch, beside the candidates and what is near to the
+// best that were launched.
+const (
+	refinedAround = 3  // of the best are refined
+	drawn         = 24 // configurations by chance
+	drawnBlind    = 200
+	climbs        = 3 // of the most promising, from which better ones are looked for
+	climbSteps    = 4 // by one setting each
+)
 
 // option is a configuration that may be launched next.
 type option struct {
@@ -12,76 +26,134 @@ type option struct {
 	config    Config
 	requested bool       // a bottleneck asks for it
 	candidate *contender // where it is one
+	worth     float64
 }
 
-// refine spends what is left of the search on small changes of the best, each time
-// on the one by which a launch is expected to gain most, and on candidates that
-// were not launched where they promise more.
+// refine spends what is left of the search, each time on the configuration by which a
+// launch is expected to gain most.
 func (s *raceState) refine() {
 	s.begin(RefineStage)
-	for s.searching() > 0 {
-		o := s.nextOption()
-		switch {
-		case o == nil:
-			return
-		case o.from == nil:
-			s.launch(o.candidate, RefineStage, 0)
-		default:
-			s.mend(s.launchChange(o.from, o.change, RefineStage, 0), 0)
-		}
+	for s.searching() > 0 && s.explore(RefineStage, 0) {
 	}
+}
+
+// explore launches what promises most; false where nothing is worth it.
+func (s *raceState) explore(stage string, share float64) bool {
+	o := s.nextOption()
+	switch {
+	case o == nil:
+		return false
+	case o.from == nil:
+		s.launch(o.candidate, stage, share)
+	default:
+		s.mend(s.launchChange(o.from, o.change, stage, share), share)
+	}
+	return true
 }
 
 // nextOption is the option to launch; nil where none is worth it.
 func (s *raceState) nextOption() *option {
-	options := s.nearby()
-	configs := make([]Config, len(options))
-	for i, o := range options {
-		configs[i] = o.config
-	}
-	at, gain := s.best(configs, func(i int) bool { return options[i].requested })
+	p := s.pool()
+	p.climb()
+	best := p.best(1)
 	switch {
-	case len(options) == 0:
+	case len(best) == 0:
 		s.stopReason = &Finding{Kind: NothingLeft}
 		return nil
-	case gain < s.worthwhile():
-		s.stopReason = &Finding{Kind: NoneWorth, N: len(options), Value: &gain}
+	case best[0].worth < s.worthwhile():
+		s.stopReason = &Finding{Kind: NoneWorth, N: len(p.options), Value: &best[0].worth}
 		return nil
 	}
-	return &options[at]
+	return best[0]
 }
 
-// nearby are what may be launched next: what the bottlenecks of the best ask for,
-// steps around them, what helped one of them applied to the others, and candidates.
-func (s *raceState) nearby() []option {
-	var out []option
-	have := map[string]bool{}
-	add := func(o option) {
-		k := o.config.key()
-		if have[k] || s.launched(o.config) || s.failedGuard(o.config) || s.search.Refuse(o.config) != "" {
-			return
-		}
-		have[k] = true
-		out = append(out, o)
-	}
+// pool is what may be launched next, each configuration once.
+type pool struct {
+	*raceState
+	limits  []limit
+	options []*option
+	have    map[string]bool
+}
+
+// pool begins with what the bottlenecks of the best ask for, steps around them,
+// candidates, and some configurations by chance, so that nothing that runs is out of
+// reach.
+func (s *raceState) pool() *pool {
+	p := &pool{raceState: s, limits: s.limitsOf(), have: map[string]bool{}}
 	best := s.distinct()
 	for _, st := range best {
-		for _, m := range st.trial.end.Moves {
-			add(option{from: st.trial, change: m, config: m.Apply(st.trial.Config), requested: true})
+		for _, k := range st.trial.end.Moves {
+			p.add(&option{from: st.trial, change: k, config: k.Apply(st.trial.Config), requested: true})
 		}
 	}
 	for _, st := range best {
-		config := st.trial.Config
-		for _, k := range slices.Concat(s.search.Steps(config), s.helpful(), s.swaps(config)) {
-			add(option{from: st.trial, change: k, config: k.Apply(config)})
+		for _, k := range s.around(st.trial.Config) {
+			p.add(&option{from: st.trial, change: k, config: k.Apply(st.trial.Config)})
 		}
 	}
 	for _, c := range s.candidates {
 		if c.runnable() {
-			add(option{config: c.Config, candidate: c})
+			p.add(&option{config: c.Config, candidate: c})
 		}
 	}
-	return out
+	for _, c := range s.draw() {
+		p.add(s.optionOf(c))
+	}
+	return p
+}
+
+// add takes an option, unless it had its launch or cannot run.
+func (p *pool) add(o *option) {
+	k := o.config.key()
+	if p.have[k] || p.launched(o.config) || p.failedGuard(o.config) || p.search.Refuse(o.config) != "" {
+		return
+	}
+	p.have[k] = true
+	o.worth = p.worth(o.config, o.requested, p.limits)
+	p.options = append(p.options, o)
+}
+
+// best are the most promising.
+func (p *pool) best(n int) []*option {
+	all := slices.Clone(p.options)
+	slices.SortStableFunc(all, func(a, b *option) int {
+		switch {
+		case a.worth > b.worth:
+			return -1
+		case a.worth < b.worth:
+			return 1
+		}
+		return 0
+	})
+	return all[:min(n, len(all))]
+}
+
+// climb looks for better ones around the most promising, by one setting after another.
+func (p *pool) climb() {
+	for _, at := range p.best(climbs) {
+		for range climbSteps {
+			begun := len(p.options)
+			for _, k := range p.around(at.config) {
+				p.add(p.optionOf(k.Apply(at.config)))
+			}
+			next := at
+			for _, o := range p.options[begun:] {
+				if o.worth > next.worth {
+					next = o
+				}
+			}
+			if next == at {
+				break
+			}
+			at = next
+		}
+	}
+}
+
+// around are small changes of a configuration: steps on ladders, and other values of one
+// choice.
+func (s *raceState) around(config Config) []Change {
+	return slices.Concat(s.search.Steps(config), s.swaps(config))
 }
 
 // swaps change one choice of a configuration to what a candidate of its engine has
@@ -105,52 +177,88 @@ func (s *raceState) swaps(config Config) []Change {
 	return out
 }
 
-// setting is a parameter's value for a reader.
-func setting(name, v string) string {
-	if v == "" {
-		return "default " + name
+// draw are configurations by chance, of all that may be set; the more of them where no
+// prediction has to be made of each.
+func (s *raceState) draw() []Config {
+	if len(s.product.dims) == 0 {
+		return nil
 	}
-	return name + " " + v
-}
-
-// helpful are the changes that made something better.
-func (s *raceState) helpful() []Change {
-	var out []Change
-	for _, t := range s.trials {
-		if t.Stage != RefineStage && t.Stage != RepairStage || !t.measured() {
-			continue
+	n := drawn
+	if len(s.foretells) == 0 {
+		n = drawnBlind
+	}
+	rng := stat.Stream(0, fmt.Sprint("race, launch ", len(s.trials)+1))
+	var out []Config
+	for range n {
+		point := make([]int, len(s.product.dims))
+		for i, d := range s.product.dims {
+			point[i] = rng.IntN(len(d.Values))
 		}
-		for _, from := range s.trials[:t.Trial-1] {
-			change, ok := difference(from, t)
-			if ok && t.log > from.log && !slices.ContainsFunc(out, func(k Change) bool { return k.Label == change.Label }) {
-				out = append(out, change)
-			}
+		if c, ok := s.product.settle(point, rng); ok {
+			out = append(out, c)
 		}
 	}
 	return out
 }
 
-// difference is the change of one parameter that led from a trial to another.
-func difference(a, b *trial) (Change, bool) {
-	k := Change{Set: Config{}}
-	if !a.measured() || a.Share != b.Share || a.Pass != b.Pass {
-		return k, false
-	}
-	for name, v := range b.Config {
-		if a.Config[name] != v {
-			k.Set[name] = v
+// optionOf says what a configuration is: a candidate, or a change of the trial that is
+// likest to it.
+func (s *raceState) optionOf(config Config) *option {
+	k := config.key()
+	for _, c := range s.candidates {
+		if c.Refused == "" && c.Config.key() == k {
+			return &option{config: config, candidate: c}
 		}
 	}
-	for name := range a.Config {
-		if _, ok := b.Config[name]; !ok {
-			k.Set[name] = ""
+	o := &option{config: config}
+	for _, t := range s.trials {
+		if t.Pass > 0 || !t.measured() {
+			continue
+		}
+		if d := differences(t.Config, config); o.from == nil || len(d) < len(o.change.Set) {
+			o.from, o.change.Set = t, d
 		}
 	}
-	if len(k.Set) != 1 || k.Set[engineParameter] != "" {
-		return k, false
+	if o.from == nil {
+		o.candidate = &contender{Candidate: Candidate{Label: settings(config), Config: config}, origin: lineage{candidate: settings(config)}}
+		return o
 	}
-	for name, v := range k.Set {
-		k.Label = setting(name, v)
+	o.change.Label = settings(o.change.Set)
+	return o
+}
+
+// differences are the settings that make b of a.
+func differences(a, b Config) Config {
+	out := Config{}
+	for name, v := range b {
+		if a[name] != v {
+			out[name] = v
+		}
 	}
-	return k, true
+	for name := range a {
+		if b[name] == "" {
+			out[name] = ""
+		}
+	}
+	return out
+}
+
+// settings are those of a configuration for a reader.
+func settings(c Config) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(c)) {
+		parts = append(parts, setting(name, c[name]))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// setting is a parameter's value for a reader.
+func setting(name, v string) string {
+	switch {
+	case v == "":
+		return "default " + name
+	case name == engineParameter || name == modelParameter:
+		return v
+	}
+	return name + " " + v
 }

@@ -1,106 +1,91 @@
 package tune
 
 import (
+	"cmp"
 	"maps"
 	"math"
 	"slices"
 )
 
-// rungShare is the part of the search's launches that candidates may take, repairs
-// included; the rest refines.
+// rungShare is the part of the search's launches that meet a short load, where there is one.
 const rungShare = 0.5
 
-// mostRepairs is how often one candidate is mended.
-const mostRepairs = 2
+// mostRepairs is how often one candidate is mended, and mostRefusals how many
+// configurations of an engine or a checkpoint may be refused before it counts as tried.
+const (
+	mostRepairs  = 2
+	mostRefusals = 2
+)
 
-// firstRung launches candidates: the one of each engine that is predicted best,
-// then those that a launch is expected to gain most by.
-func (s *raceState) firstRung() {
-	s.begin(RaceStage)
-	s.candidates = s.rank(s.search.Candidates)
-	engines := map[string]bool{}
-	for _, c := range s.candidates {
-		if c.runnable() {
-			engines[c.Config[engineParameter]] = true
+// named launches what the study names, in its order; where the budget has not the
+// launches, what is predicted best first.
+func (s *raceState) named() {
+	var all []*contender
+	for _, k := range s.search.Candidates {
+		for _, c := range s.candidates {
+			if k.Named && c.Label == k.Label && s.launchable(c) {
+				all = append(all, c)
+			}
 		}
 	}
-	quota := max(len(engines), int(math.Ceil(rungShare*float64(s.searching()))))
-	for n := len(s.trials); len(s.trials)-n < quota && s.searching() > 0; {
-		c := s.nextCandidate()
-		if c == nil {
-			break
+	if len(all) > s.searching() {
+		slices.SortStableFunc(all, func(a, b *contender) int { return -cmp.Compare(a.point.x, b.point.x) })
+	}
+	for _, c := range all {
+		if s.searching() > 0 && s.launchable(c) {
+			s.launch(c, RaceStage, s.short())
 		}
-		s.launch(c, RaceStage, s.short())
+	}
+}
+
+// cover launches one candidate of every engine, or of every checkpoint: the one that is
+// thought best and likely to run. A prediction has not shown yet what it is worth, and an
+// engine that is refused is not given up at once.
+func (s *raceState) cover(parameter string) {
+	for s.searching() > 0 {
+		ran, refused := map[string]bool{}, map[string]int{}
+		for _, t := range s.trials {
+			if v := t.Config[parameter]; t.measured() {
+				ran[v] = true
+			} else if t.end.Status == Refused {
+				refused[v]++
+			}
+		}
+		var best *contender
+		most := 0.0
+		for _, c := range s.candidates {
+			v := c.Config[parameter]
+			if ran[v] || refused[v] >= mostRefusals || !s.launchable(c) {
+				continue
+			}
+			mean, _ := s.fit().at(s.point(c.Config))
+			if worth := math.Exp(mean) * s.runChance(c.Config); best == nil || worth > most {
+				best, most = c, worth
+			}
+		}
+		if best == nil {
+			return
+		}
+		s.launch(best, RaceStage, s.short())
+	}
+}
+
+// firstRung launches what promises most under a short load, where there is one.
+func (s *raceState) firstRung() {
+	if s.short() == 0 {
+		return
+	}
+	quota := int(math.Ceil(rungShare * float64(s.searching())))
+	for n := len(s.trials); len(s.trials)-n < quota && s.searching() > 0; {
+		if !s.explore(RaceStage, s.short()) {
+			return
+		}
 	}
 }
 
 // launchable reports whether a candidate may have a launch.
 func (s *raceState) launchable(c *contender) bool {
 	return c.runnable() && !s.launched(c.Config) && !s.failedGuard(c.Config)
-}
-
-// nextCandidate is the candidate to launch; nil for none that is worth it.
-func (s *raceState) nextCandidate() *contender {
-	tried := map[string]bool{}
-	for _, t := range s.trials {
-		if t.Stage != BaselineStage && !t.spoiled() {
-			tried[t.Config[engineParameter]] = true
-		}
-	}
-	for _, c := range s.candidates {
-		if !tried[c.Config[engineParameter]] && s.launchable(c) {
-			return c
-		}
-	}
-	if c := s.likeTheLeader(); c != nil {
-		return c
-	}
-	var open []*contender
-	var configs []Config
-	for _, c := range s.candidates {
-		if s.launchable(c) {
-			open, configs = append(open, c), append(configs, c.Config)
-		}
-	}
-	if at, gain := s.best(configs, nil); gain > 0 && gain >= s.worthwhile() {
-		return open[at]
-	}
-	return nil
-}
-
-// likeTheLeader is the candidate of another engine that is likest to what leads: what
-// suits a load in one engine mostly suits it in another, and one launch of an engine,
-// of whatever was predicted best, says little about the engine. It is nil where every
-// engine had its own, or where nothing of it ran.
-func (s *raceState) likeTheLeader() *contender {
-	lead := s.leader()
-	if lead == nil {
-		return nil
-	}
-	to := lead.trial.Config
-	ran, near := map[string]bool{}, map[string]int{}
-	for _, t := range s.trials {
-		e, d := t.Config[engineParameter], s.choiceDistance(t.Config, to)
-		ran[e] = ran[e] || t.measured()
-		if least, ok := near[e]; !ok || d < least {
-			near[e] = d
-		}
-	}
-	fit := s.fit()
-	var found *contender
-	least := 0
-	for _, c := range s.candidates { // the best predicted first
-		e := c.Config[engineParameter]
-		if !ran[e] || e == to[engineParameter] || !s.launchable(c) {
-			continue
-		}
-		if d := s.choiceDistance(c.Config, to); d < near[e] && (found == nil || d < least) {
-			if mean, sd := fit.at(s.point(c.Config)); mean+2*sd > lead.mean {
-				found, least = c, d
-			}
-		}
-	}
-	return found
 }
 
 // launch measures a candidate, and mends what is refused as the refusal says.

@@ -47,6 +47,7 @@ type Candidate struct {
 	Label   string `json:"label"`
 	Config  Config `json:"config"`
 	Refused string `json:"refused,omitempty"` // why it cannot run, one sentence
+	Named   bool   `json:"named,omitempty"`   // the study names it: it is launched before whatever it does not name
 	Prior   string `json:"prior,omitempty"`   // where it comes from, if not from the catalogue: the study, a file of recipes
 }
 

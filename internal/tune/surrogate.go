@@ -1,6 +1,7 @@
 package tune
 
 import (
+	"cmp"
 	"maps"
 	"math"
 	"slices"
@@ -12,23 +13,25 @@ import (
 // far. It works on logarithms of ratios to the baseline, x for predicted and y
 // for measured:
 //
-//	y(c) = x(c) + slope(engine)*x(c) + sum over parameters of part(value) + rest(c) + own(c) + noise
+//	y(c) = x(c) + slope(engine)*x(c) + bias(engine) + sum over parameters of part(value) + rest(c) + own(c) + noise
 //
-// The parts are how wrong the predictor is about an engine, a layout, a way to
-// speculate as such, wherever it is used; rest is how wrong it is about one
-// configuration, alike for those that share most of their settings, and own what no
-// other shares. All are normal with mean 0; the spreads of parts, rest and own are
-// those of a few that explain the measurements best (the largest marginal likelihood).
-// Without predictions x is 0 and rest wider.
+// Slope and bias are how wrong the predictor is about an engine, the parts how wrong it
+// is about a value as such, wherever it is used: a layout, a checkpoint, a limit. Rest
+// is how wrong it is about one configuration, alike for those that share most of their
+// settings, and own what no other shares. All are normal with mean 0.
+//
+// How wide they are nobody knows before. So there are many views: a predictor that errs
+// by a few percent or by a factor, about everything or mostly about one parameter. Each
+// is weighed by how well it explains the measurements (its marginal likelihood), and
+// what is thought of a configuration is the mean over the views. A predictor that errs
+// here loses its weight with every launch that shows it. Without predictions x is 0.
 //
 // Rasmussen and Williams, Gaussian Processes for Machine Learning (2006),
 // chapters 2 and 5; the kernel of the rest is theirs for categorical inputs
 // (exponential in the distance).
 type surrogate struct {
 	points []point
-	scale  spreads
-	chol   [][]float64
-	alpha  []float64
+	views  []view // the likeliest first
 }
 
 // point is a configuration as the surrogate sees it.
@@ -41,142 +44,236 @@ type point struct {
 	noise  float64 // variance of y
 }
 
-// spreads of the predictor's errors, as standard deviations of logarithms.
-type spreads struct{ part, rest, own float64 }
+// view is one belief about how wide the predictor's errors are, fitted.
+type view struct {
+	spreads
+	prior  float64 // logarithm of its weight before anything is measured
+	weight float64 // and after, in the end as a share
+	chol   [][]float64
+	alpha  []float64
+}
 
-// The simulator's held-out errors are of this order: docs/accuracy.md.
+// spreads of the predictor's errors, as standard deviations of logarithms.
+type spreads struct {
+	part, rest, own float64
+	engine, slope   float64
+	odd             int // the parameter about which it is wrong by oddSpread; -1: none
+}
+
 const (
-	engineSpread = 0.15
-	slopeSpread  = 0.25
-	elsewhere    = 0.6  // share of a part's variance that is of all engines
-	blindSpread  = 0.35 // of rest where nothing was predicted
+	elsewhere   = 0.6  // share of a part's variance that is of all engines
+	blindSpread = 0.35 // of rest and bias, besides, where nothing was predicted
+	oddSpread   = 0.6
 )
 
-// competing are the spreads that compete, the usual first.
-var competing = []spreads{
-	{0.08, 0.06, 0.01}, {0.08, 0.03, 0.01}, {0.03, 0.03, 0.01}, {0.03, 0.06, 0.01}, {0.15, 0.06, 0.01}, {0.15, 0.12, 0.01}, {0.25, 0.12, 0.01}, {0.25, 0.25, 0.01},
-	{0.08, 0.06, 0.1}, {0.15, 0.12, 0.1}, {0.08, 0.06, 0.3}, {0.15, 0.12, 0.3},
-}
+// What competes. Held-out errors of the simulator (docs/accuracy.md) are of the order of the
+// first of each; the chance that they are much wider is what the weights say.
+var (
+	partSpreads = []float64{0.08, 0.03, 0.25}
+	restSpreads = []float64{0.06, 0.02, 0.2}
+	ownSpreads  = []float64{0.01, 0.1}
+	trusts      = []struct{ engine, slope, weight float64 }{{0.15, 0.25, 0.7}, {0.7, 1, 0.3}}
+)
+
+// Weights of what competes before anything is measured, and how many views are kept: those
+// that have most of the weight.
+const (
+	usualWeight = 0.5 // of the first of the spreads above, each
+	evenWeight  = 0.6 // of a predictor that is wrong about no parameter in particular
+	mostOdd     = 4   // of the likeliest, to which views are added that are wrong about one
+	mostViews   = 8
+	leastView   = 0.02 // of the likeliest one's weight
+)
 
 // newSurrogate fits the measurements.
 func newSurrogate(points []point) *surrogate {
-	var best *surrogate
-	most := math.Inf(-1)
-	for _, scale := range competing {
-		s := &surrogate{points: points, scale: scale}
-		if l := s.fit(); l > most {
-			best, most = s, l
-		}
-		if len(points) < 5 {
-			break // too few to choose by
+	s := &surrogate{points: points}
+	pairs := make([][]relation, len(points))
+	axes := 0
+	for i, p := range points {
+		axes = len(p.at)
+		for _, q := range points[:i+1] {
+			pairs[i] = append(pairs[i], relate(p, q))
 		}
 	}
-	return best
+	add := func(of []view) {
+		for _, v := range of {
+			v.weight = v.prior + v.fit(points, pairs)
+			s.views = append(s.views, v)
+		}
+		slices.SortStableFunc(s.views, func(a, b view) int { return -cmp.Compare(a.weight, b.weight) })
+	}
+	add(competing())
+	add(oddOnes(s.views[:mostOdd], axes, points))
+	s.keepLikely()
+	return s
+}
+
+// competing are the views of a predictor that is wrong about no parameter in particular,
+// before anything is measured; weights are logarithms.
+func competing() []view {
+	weigh := func(i, n int) float64 {
+		if i == 0 {
+			return math.Log(usualWeight)
+		}
+		return math.Log((1 - usualWeight) / float64(n-1))
+	}
+	var out []view
+	for i, part := range partSpreads {
+		for j, rest := range restSpreads {
+			for k, own := range ownSpreads {
+				w := weigh(i, len(partSpreads)) + weigh(j, len(restSpreads)) + weigh(k, len(ownSpreads))
+				for _, t := range trusts {
+					prior := w + math.Log(t.weight*evenWeight)
+					out = append(out, view{spreads: spreads{part, rest, own, t.engine, t.slope, -1}, prior: prior})
+				}
+			}
+		}
+	}
+	return out
+}
+
+// oddOnes are views like some that were fitted, of a predictor that is wrong about one of
+// the parameters in which the points differ.
+func oddOnes(like []view, axes int, points []point) []view {
+	var odd []int
+	for a := range axes {
+		if slices.ContainsFunc(points, func(p point) bool { return p.at[a].value != points[0].at[a].value }) {
+			odd = append(odd, a)
+		}
+	}
+	var out []view
+	for _, v := range like {
+		prior := v.prior + math.Log((1-evenWeight)/evenWeight/float64(len(odd)))
+		for _, a := range odd {
+			v.odd = a
+			out = append(out, view{spreads: v.spreads, prior: prior})
+		}
+	}
+	return out
+}
+
+// keepLikely keeps the views that matter, and makes their weights shares.
+func (s *surrogate) keepLikely() {
+	most, sum := s.views[0].weight, 0.0
+	n := 0
+	for n < len(s.views) && n < mostViews && s.views[n].weight >= most+math.Log(leastView) {
+		s.views[n].weight = math.Exp(s.views[n].weight - most)
+		sum += s.views[n].weight
+		n++
+	}
+	s.views = s.views[:n]
+	for i := range s.views {
+		s.views[i].weight /= sum
+	}
 }
 
 // fit factors the covariance and returns the log marginal likelihood, but for a
 // constant.
-func (s *surrogate) fit() float64 {
-	n := len(s.points)
-	s.chol = make([][]float64, n)
-	for i := range s.points {
-		s.chol[i] = make([]float64, i+1)
+func (v *view) fit(points []point, pairs [][]relation) float64 {
+	n := len(points)
+	v.chol = make([][]float64, n)
+	for i := range points {
+		row := make([]float64, i+1)
+		v.chol[i] = row
 		for j := range i + 1 {
-			k := s.kernel(s.points[i], s.points[j])
+			k := v.kernel(pairs[i][j])
 			if i == j {
-				k += s.points[i].noise
+				k += points[i].noise
 			}
-			for m := range j {
-				k -= s.chol[i][m] * s.chol[j][m]
+			for m, x := range v.chol[j][:j] {
+				k -= row[m] * x
 			}
 			if i == j {
-				s.chol[i][i] = math.Sqrt(max(k, 1e-12))
+				row[i] = math.Sqrt(max(k, 1e-12))
 			} else {
-				s.chol[i][j] = k / s.chol[j][j]
+				row[j] = k / v.chol[j][j]
 			}
 		}
 	}
 	z := make([]float64, n)
-	for i, p := range s.points {
+	for i, p := range points {
 		z[i] = p.y - p.x
 	}
-	z = s.forward(z)
+	z = v.forward(z)
 	likelihood := 0.0
-	for i, v := range z {
-		likelihood -= v*v/2 + math.Log(s.chol[i][i])
+	for i, x := range z {
+		likelihood -= x*x/2 + math.Log(v.chol[i][i])
 	}
-	s.alpha = s.backward(z)
+	v.alpha = v.backward(z)
 	return likelihood
 }
 
 // forward solves L z = b, backward its transpose.
-func (s *surrogate) forward(b []float64) []float64 {
+func (v *view) forward(b []float64) []float64 {
 	z := slices.Clone(b)
-	for i := range z {
-		for j := range i {
-			z[i] -= s.chol[i][j] * z[j]
+	for i, row := range v.chol {
+		for j, x := range row[:i] {
+			z[i] -= x * z[j]
 		}
-		z[i] /= s.chol[i][i]
+		z[i] /= row[i]
 	}
 	return z
 }
 
-func (s *surrogate) backward(b []float64) []float64 {
+func (v *view) backward(b []float64) []float64 {
 	z := slices.Clone(b)
 	for i := len(z) - 1; i >= 0; i-- {
 		for j := i + 1; j < len(z); j++ {
-			z[i] -= s.chol[j][i] * z[j]
+			z[i] -= v.chol[j][i] * z[j]
 		}
-		z[i] /= s.chol[i][i]
+		z[i] /= v.chol[i][i]
 	}
 	return z
+}
+
+// belief is what one view thinks of y, noise apart.
+type belief struct{ weight, mean, sd float64 }
+
+// beliefs are what the views think of a configuration.
+func (s *surrogate) beliefs(p point) []belief {
+	to := make([]relation, len(s.points))
+	for i, q := range s.points {
+		to[i] = relate(p, q)
+	}
+	self := relate(p, p)
+	out := make([]belief, len(s.views))
+	k := make([]float64, len(s.points))
+	for i := range s.views {
+		v := &s.views[i]
+		mean := p.x
+		for j, r := range to {
+			k[j] = v.kernel(r)
+			mean += k[j] * v.alpha[j]
+		}
+		variance := v.kernel(self)
+		for _, z := range v.forward(k) {
+			variance -= z * z
+		}
+		out[i] = belief{v.weight, mean, math.Sqrt(max(variance, 0))}
+	}
+	return out
 }
 
 // at is what y is thought to be, with its standard deviation, noise apart.
 func (s *surrogate) at(p point) (mean, sd float64) {
-	k := make([]float64, len(s.points))
-	mean = p.x
-	for i, q := range s.points {
-		k[i] = s.kernel(p, q)
-		mean += k[i] * s.alpha[i]
+	square := 0.0
+	for _, b := range s.beliefs(p) {
+		mean += b.weight * b.mean
+		square += b.weight * (b.mean*b.mean + b.sd*b.sd)
 	}
-	variance := s.kernel(p, p)
-	for _, v := range s.forward(k) {
-		variance -= v * v
-	}
-	return mean, math.Sqrt(max(variance, 0))
+	return mean, math.Sqrt(max(0, square-mean*mean))
 }
 
-// kernel is the covariance of the predictor's errors about two configurations.
-func (s *surrogate) kernel(a, b point) float64 {
-	same, d := s.compare(a, b)
-	k := s.spread(a) * s.spread(b) * math.Exp(-d)
-	if d == 0 {
-		k += s.scale.own * s.scale.own
-	}
-	part := s.scale.part * s.scale.part * float64(same)
-	if a.engine != b.engine {
-		return k + elsewhere*part
-	}
-	return k + part + engineSpread*engineSpread + slopeSpread*slopeSpread*a.x*b.x
-}
-
-func (s *surrogate) spread(p point) float64 {
-	if p.known {
-		return s.scale.rest
-	}
-	return max(s.scale.rest, blindSpread)
-}
-
-// engineParameter is the one parameter whose meaning matters here: predictions
-// err alike for what runs the same program.
-const engineParameter = "engine"
-
-// coordinate is one parameter of a configuration.
-type coordinate struct {
-	name, value string
-	ordered     bool    // a number on a ladder
-	log         float64 // to base 2; not a number for what is none above zero
+// relation is what two configurations have in common, whatever the view.
+type relation struct {
+	same     []float64 // by parameter: 1 the same value, 0 another; near numbers in between
+	sum      float64   // of same
+	alike    float64   // of all together: exp of the negative distance
+	equal    bool
+	engine   bool    // is the same
+	silent   bool    // nothing was predicted of either
+	foretold float64 // product of what was
 }
 
 // How far configurations are apart that differ in one choice, and in one number. A
@@ -186,30 +283,81 @@ const (
 	numberApart = 0.3
 	idleApart   = 0.1 // as a factor
 	idleEffect  = 0.002
+	defaultLike = 0.3 // how much a number resembles the engine's own, which is not known
 )
 
-// compare counts the choices that two configurations share, and says how far apart they
-// are.
-func (s *surrogate) compare(p, q point) (same int, distance float64) {
+// relate compares two configurations.
+func relate(p, q point) relation {
+	r := relation{same: make([]float64, len(p.at)), engine: p.engine == q.engine, silent: !p.known && !q.known, foretold: p.x * q.x}
+	idle := p.known && q.known && math.Abs(p.x-q.x) < idleEffect
 	number := numberApart
-	if p.known && q.known && math.Abs(p.x-q.x) < idleEffect {
+	if idle {
 		number *= idleApart
 	}
+	distance := 0.0
 	for i, a := range p.at {
 		b := q.at[i]
 		switch {
-		case a.value == b.value && !a.ordered:
-			same++
 		case a.value == b.value:
+			r.same[i] = 1
 		case !a.ordered:
 			distance += choiceApart
 		case math.IsNaN(a.log) || math.IsNaN(b.log):
 			distance += number
+			r.same[i] = defaultLike
 		default:
-			distance += number * min(1, math.Abs(a.log-b.log)/2)
+			far := math.Abs(a.log - b.log)
+			distance += number * min(1, far/2)
+			r.same[i] = math.Exp(-far / 2)
+		}
+		if idle && a.ordered {
+			r.same[i] = max(r.same[i], 1-idleApart)
+		}
+		r.sum += r.same[i]
+	}
+	r.equal = distance == 0
+	r.alike = math.Exp(-distance)
+	return r
+}
+
+// kernel is the covariance of the predictor's errors about two configurations.
+func (v *view) kernel(r relation) float64 {
+	k := v.rest * v.rest * r.alike
+	if r.equal {
+		k += v.own * v.own
+	}
+	part := v.part * v.part * r.sum
+	if v.odd >= 0 {
+		part += oddSpread * oddSpread * r.same[v.odd]
+	}
+	wrong := v.slope * v.slope * r.foretold
+	if !r.engine {
+		part *= elsewhere
+		wrong *= elsewhere
+	} else {
+		k += v.engine * v.engine
+	}
+	if r.silent {
+		k += blindSpread * blindSpread * r.alike
+		if r.engine {
+			k += blindSpread * blindSpread
 		}
 	}
-	return same, distance
+	return k + part + wrong
+}
+
+// Parameters whose meaning matters here: predictions err alike for what runs the same
+// program, and every checkpoint has its launch.
+const (
+	engineParameter = "engine"
+	modelParameter  = "model"
+)
+
+// coordinate is one parameter of a configuration.
+type coordinate struct {
+	name, value string
+	ordered     bool    // a number on a ladder
+	log         float64 // to base 2; not a number for what is none above zero
 }
 
 // expected is the mean improvement of a normal variable over best, where it
@@ -236,6 +384,12 @@ func (c Config) key() string {
 	}
 	return string(b)
 }
+
+// Spreads of an engine's bias and slope where predictions are held against launches.
+const (
+	engineSpread = 0.15
+	slopeSpread  = 0.25
+)
 
 // predictionFit fits, for one engine, measured = bias + scale*predicted on logarithms,
 // pulled towards 0 and 1 by the spreads above: few points say little.

@@ -1,0 +1,104 @@
+package tune
+
+// What may be why a configuration was refused: its engine as such, a value on this
+// engine, a value whatever the engine, or nothing but the whole of it; and how likely
+// each is beside the others before anything is known.
+const (
+	blameEngine = 1.0
+	blameOn     = 0.6
+	blameValue  = 0.4
+	blameWhole  = 0.5
+	blameAgain  = 3 // by how much a cause gains with each further refusal that it explains
+)
+
+// usuallyRuns is the chance that a configuration runs of which nothing is known, and
+// seldomFits a factor for one of which the predictor says nothing, though it does of
+// others of its engine: mostly it has no room.
+const (
+	usuallyRuns = 0.95
+	seldomFits  = 0.5
+)
+
+// cause is what a refusal may be laid to.
+type cause struct{ engine, name, value string }
+
+// suspect is a cause with its weight.
+type suspect struct {
+	cause
+	weight float64
+}
+
+// suspects are the causes that a configuration has in it; key is its own.
+func (m *model) suspects(c Config, key string) []suspect {
+	engine := c[engineParameter]
+	out := []suspect{{cause{engine: engine}, blameEngine}, {cause{value: key}, blameWhole}}
+	for _, axis := range m.axes {
+		if axis.Name == engineParameter {
+			continue
+		}
+		v := c[axis.Name]
+		out = append(out, suspect{cause{engine, axis.Name, v}, blameOn})
+		if v != "" {
+			out = append(out, suspect{cause{"", axis.Name, v}, blameValue})
+		}
+	}
+	return out
+}
+
+// blame learns from all launches why configurations are refused: whatever one has in it
+// that ran is no cause, and what is left shares the blame for each refusal, the more of
+// it the more refusals it explains. It is the chance of each cause to be one.
+func (m *model) blame() map[cause]float64 {
+	innocent, explains := map[cause]bool{}, map[cause]int{}
+	for _, t := range m.trials {
+		if t.end.Status == Measured {
+			for _, s := range m.predict(t.Config).suspects {
+				innocent[s.cause] = true
+			}
+		}
+	}
+	var cases [][]suspect
+	seen := map[string]bool{}
+	for _, t := range m.trials {
+		if t.end.Status != Refused || seen[t.Config.key()] {
+			continue
+		}
+		seen[t.Config.key()] = true
+		var left []suspect
+		for _, s := range m.predict(t.Config).suspects {
+			if !innocent[s.cause] {
+				left = append(left, s)
+				explains[s.cause]++
+			}
+		}
+		cases = append(cases, left)
+	}
+	out := map[cause]float64{}
+	for _, of := range cases {
+		sum := 0.0
+		for i, s := range of {
+			for range explains[s.cause] - 1 {
+				of[i].weight *= blameAgain
+			}
+			sum += of[i].weight
+		}
+		for _, s := range of {
+			out[s.cause] = 1 - (1-out[s.cause])*(1-s.weight/sum)
+		}
+	}
+	return out
+}
+
+// runChance is the chance that a configuration runs.
+func (m *model) runChance(config Config) float64 {
+	m.fit()
+	chance := usuallyRuns
+	p := m.predict(config)
+	for _, s := range p.suspects {
+		chance *= 1 - m.blamed[s.cause]
+	}
+	if p.figures == nil && m.foretells[config[engineParameter]] {
+		chance *= seldomFits
+	}
+	return chance
+}
