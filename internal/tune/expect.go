@@ -76,7 +76,7 @@ func (m *model) limitsOf() []limit {
 			p.y, p.noise = v-l.ref, noise*noise
 			points = append(points, p)
 		}
-		l.fit = newSurrogate(points)
+		l.fit = newSurrogate(points, m.choices)
 		out = append(out, l)
 	}
 	return out

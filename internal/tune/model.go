@@ -17,6 +17,7 @@ type model struct {
 	search      SearchSpace
 	predictor   Predictor // nil: nothing is predicted
 	axes        []Dimension
+	choices     []int                  // those in which configurations that may be launched differ, by their place
 	product     *product               // of all that may be set
 	predictions map[string]*prediction // by configuration
 
@@ -62,6 +63,20 @@ func axes(g SearchSpace, s Space) []Dimension {
 	add(s.Baseline)
 	for _, k := range g.Candidates {
 		add(k.Config)
+	}
+	return out
+}
+
+// varying are the axes in which candidates differ, or which may be set to more than one value.
+func (m *model) varying() []int {
+	var out []int
+	for i, axis := range m.axes {
+		differs := func(k Candidate) bool {
+			return k.Refused == "" && k.Config[axis.Name] != m.search.Candidates[0].Config[axis.Name]
+		}
+		if len(axis.Values) > 1 || slices.ContainsFunc(m.search.Candidates, differs) {
+			out = append(out, i)
+		}
 	}
 	return out
 }
@@ -152,7 +167,6 @@ func (m *model) fit() *surrogate {
 		return m.fitted
 	}
 	m.blamed = m.blame()
-	sd, _, _ := m.spread()
 	within := m.within()
 	var points []point
 	for _, t := range m.trials {
@@ -161,11 +175,34 @@ func (m *model) fit() *surrogate {
 			continue
 		}
 		p := m.point(t.Config)
-		p.y, p.noise = t.log-ref, sd*sd+within*within
+		p.y, p.noise = t.log-ref, within*within
 		points = append(points, p)
 	}
-	m.fitted = newSurrogate(points)
+	m.fitted = newSurrogate(append(points, m.earlier()...), m.choices)
 	return m.fitted
+}
+
+// earlier are the measurements of earlier studies as far as this one's metric is among
+// their figures.
+func (m *model) earlier() []point {
+	var out []point
+	for i, e := range m.options.Earlier {
+		begun, shift := len(out), 0.0
+		for _, k := range e.Measured {
+			y := m.objective.log(k.Figures[m.objective.Metric])
+			if math.IsNaN(y) {
+				continue
+			}
+			p := m.point(k.Config)
+			p.study, p.unlike, p.y = i+1, 1-e.Likeness, y
+			shift += p.x - p.y
+			out = append(out, p)
+		}
+		for j := range out[begun:] { // its scale is its own
+			out[begun+j].y += shift / float64(len(out)-begun)
+		}
+	}
+	return out
 }
 
 // fits is how well the predictions met the measurements, by engine.

@@ -38,6 +38,22 @@ type RaceOptions struct {
 	// of launches alone, and of fewer than 40, has no short rung: a launch costs it the
 	// same under any load.
 	Short float64
+	// Earlier are studies made before: what they measured directs the search as far as
+	// they are like this one, and confirms nothing.
+	Earlier []Earlier
+}
+
+// Earlier is what a study of the same model, engine or hardware measured before.
+type Earlier struct {
+	Name     string
+	Likeness float64 // 0: says nothing of this study; 1: might be a part of it
+	Measured []Known
+}
+
+// Known is a configuration with its figures under a load like the primary workload.
+type Known struct {
+	Config  Config
+	Figures map[string]float64
 }
 
 var _ Strategy = (*Race)(nil)
@@ -88,7 +104,8 @@ func NewRace(g SearchSpace, p Predictor, s Space, o Objective, b Budget, r RaceO
 	h := &history{space: s, objective: o, bounds: o, budget: b, options: r}
 	guard := &guarded{history: h, rules: g.Rules, verdicts: map[string]PairedTest{}, diverged: map[string]float64{}}
 	m := &model{guarded: guard, search: g, predictor: p, axes: axes(g, s), product: newProduct(g, s.Baseline), predictions: map[string]*prediction{}, foretells: map[string]bool{}}
-	race := &Race{state: &raceState{model: m}}
+	m.choices = m.varying()
+	race := &Race{state: &raceState{model: m, vain: map[string]bool{}}}
 	race.body = race.state.run
 	return race, nil
 }
@@ -115,7 +132,8 @@ type raceState struct {
 	candidates []*contender
 	steps      []Entry // repairs and refinements
 	phases     []phaseStart
-	stopReason *Finding // the search ended before its budget
+	vain       map[string]bool // repairs that did not help
+	stopReason *Finding        // the search ended before its budget
 
 	confirmation *confirmation // nil: not begun, or nothing to confirm
 }

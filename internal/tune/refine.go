@@ -3,6 +3,7 @@ package tune
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -56,6 +57,11 @@ func (s *raceState) nextOption() *option {
 	p := s.pool()
 	p.climb()
 	best := p.best(1)
+	if len(best) > 0 && best[0].worth < curious*s.objective.MinGain {
+		if o := p.unseen(); o != nil {
+			return o
+		}
+	}
 	switch {
 	case len(best) == 0:
 		s.stopReason = &Finding{Kind: NothingLeft}
@@ -65,6 +71,43 @@ func (s *raceState) nextOption() *option {
 		return nil
 	}
 	return best[0]
+}
+
+// curious is the expected gain of a launch, as a share of the gain that matters, under which
+// it is better spent on a choice that the leader's engine has never run with: what is
+// expected is no better than the predictor, and a launch of each choice shows where that is
+// wrong.
+const curious = 0.5
+
+// unseen is the most promising option with a choice that the leader's engine has not run
+// with; nil where it has run with all.
+func (p *pool) unseen() *option {
+	lead := p.leader()
+	if lead == nil {
+		return nil
+	}
+	engine := lead.trial.Config[engineParameter]
+	seen := map[string]bool{}
+	for _, t := range p.trials {
+		if t.Config[engineParameter] == engine && !t.spoiled() {
+			for _, axis := range p.axes {
+				seen[axis.Name+" "+t.Config[axis.Name]] = true
+			}
+		}
+	}
+	var best *option
+	most := 0.0
+	for _, o := range p.options {
+		fresh := slices.ContainsFunc(p.axes, func(d Dimension) bool { return !d.Ordered && !seen[d.Name+" "+o.config[d.Name]] })
+		if o.config[engineParameter] != engine || !fresh {
+			continue
+		}
+		mean, _ := p.fit().at(p.point(o.config))
+		if worth := math.Exp(mean) * p.runChance(o.config); best == nil || worth > most {
+			best, most = o, worth
+		}
+	}
+	return best
 }
 
 // pool is what may be launched next, each configuration once.

@@ -4,11 +4,11 @@ package tune
 // engine, a value whatever the engine, or nothing but the whole of it; and how likely
 // each is beside the others before anything is known.
 const (
-	blameEngine = 1.0
-	blameOn     = 0.6
-	blameValue  = 0.4
+	blameEngine = 2.0
+	blameOn     = 0.4
+	blameValue  = 0.5
 	blameWhole  = 0.5
-	blameAgain  = 3 // by how much a cause gains with each further refusal that it explains
+	blameAgain  = 8 // by how much a cause gains with each further refusal that it explains
 )
 
 // usuallyRuns is the chance that a configuration runs of which nothing is known, and

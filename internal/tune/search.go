@@ -94,13 +94,19 @@ func (s *raceState) launch(c *contender, stage string, share float64) {
 	s.mend(t, share)
 }
 
-// mend launches what the refusal of a trial asks for, and of that again.
+// mend launches what the refusal of a trial asks for, and of that again, unless the same
+// did not help before.
 func (s *raceState) mend(t *trial, share float64) {
 	for range mostRepairs {
 		if t == nil || t.end.Status != Refused || len(t.end.Moves) == 0 || s.searching() <= 0 {
 			return
 		}
-		t = s.launchChange(t, t.end.Moves[0], RepairStage, share)
+		cure := t.end.Moves[0]
+		if s.vain[cure.Set.key()] {
+			return
+		}
+		t = s.launchChange(t, cure, RepairStage, share)
+		s.vain[cure.Set.key()] = t != nil && t.end.Status == Refused
 	}
 }
 

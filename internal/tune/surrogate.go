@@ -41,7 +41,9 @@ type point struct {
 	x      float64 // predicted, log ratio to the baseline
 	known  bool    // x is a prediction
 	y      float64 // measured, the same
-	noise  float64 // variance of y
+	study  int     // 0: this one; other numbers: earlier ones
+	unlike float64 // how far that study is from being of the same kind, 0 to 1
+	noise  float64 // variance of y beside that between launches
 }
 
 // view is one belief about how wide the predictor's errors are, fitted.
@@ -57,13 +59,17 @@ type view struct {
 type spreads struct {
 	part, rest, own float64
 	engine, slope   float64
-	odd             int // the parameter about which it is wrong by oddSpread; -1: none
+	launch          float64 // between launches of one configuration
+	odd             int     // the parameter about which it is wrong by oddSpread; -1: none
 }
 
 const (
 	elsewhere   = 0.6  // share of a part's variance that is of all engines
 	blindSpread = 0.35 // of rest and bias, besides, where nothing was predicted
-	oddSpread   = 0.6
+	oddSpread   = 1
+	// offsetSpread is that of what all figures of an earlier study have in common: its
+	// baseline, its load, its machine. So its ratios say something, its level nothing.
+	offsetSpread = 1
 )
 
 // What competes. Held-out errors of the simulator (docs/accuracy.md) are of the order of the
@@ -72,6 +78,7 @@ var (
 	partSpreads = []float64{0.08, 0.03, 0.25}
 	restSpreads = []float64{0.06, 0.02, 0.2}
 	ownSpreads  = []float64{0.01, 0.1}
+	launchNoise = []float64{0.012, 0.05}
 	trusts      = []struct{ engine, slope, weight float64 }{{0.15, 0.25, 0.7}, {0.7, 1, 0.3}}
 )
 
@@ -79,19 +86,18 @@ var (
 // that have most of the weight.
 const (
 	usualWeight = 0.5 // of the first of the spreads above, each
-	evenWeight  = 0.6 // of a predictor that is wrong about no parameter in particular
+	evenWeight  = 0.5 // of a predictor that is wrong about no parameter in particular
 	mostOdd     = 4   // of the likeliest, to which views are added that are wrong about one
 	mostViews   = 8
-	leastView   = 0.02 // of the likeliest one's weight
+	leastView   = 0.003 // of the likeliest one's weight
 )
 
-// newSurrogate fits the measurements.
-func newSurrogate(points []point) *surrogate {
+// newSurrogate fits the measurements. Choices are the parameters about which the
+// predictor may be wrong by itself, by their place.
+func newSurrogate(points []point, choices []int) *surrogate {
 	s := &surrogate{points: points}
 	pairs := make([][]relation, len(points))
-	axes := 0
 	for i, p := range points {
-		axes = len(p.at)
 		for _, q := range points[:i+1] {
 			pairs[i] = append(pairs[i], relate(p, q))
 		}
@@ -104,7 +110,7 @@ func newSurrogate(points []point) *surrogate {
 		slices.SortStableFunc(s.views, func(a, b view) int { return -cmp.Compare(a.weight, b.weight) })
 	}
 	add(competing())
-	add(oddOnes(s.views[:mostOdd], axes, points))
+	add(oddOnes(s.views[:mostOdd], choices))
 	s.keepLikely()
 	return s
 }
@@ -122,10 +128,12 @@ func competing() []view {
 	for i, part := range partSpreads {
 		for j, rest := range restSpreads {
 			for k, own := range ownSpreads {
-				w := weigh(i, len(partSpreads)) + weigh(j, len(restSpreads)) + weigh(k, len(ownSpreads))
-				for _, t := range trusts {
-					prior := w + math.Log(t.weight*evenWeight)
-					out = append(out, view{spreads: spreads{part, rest, own, t.engine, t.slope, -1}, prior: prior})
+				for l, launch := range launchNoise {
+					w := weigh(i, len(partSpreads)) + weigh(j, len(restSpreads)) + weigh(k, len(ownSpreads)) + weigh(l, len(launchNoise))
+					for _, t := range trusts {
+						prior := w + math.Log(t.weight*evenWeight)
+						out = append(out, view{spreads: spreads{part, rest, own, t.engine, t.slope, launch, -1}, prior: prior})
+					}
 				}
 			}
 		}
@@ -133,19 +141,13 @@ func competing() []view {
 	return out
 }
 
-// oddOnes are views like some that were fitted, of a predictor that is wrong about one of
-// the parameters in which the points differ.
-func oddOnes(like []view, axes int, points []point) []view {
-	var odd []int
-	for a := range axes {
-		if slices.ContainsFunc(points, func(p point) bool { return p.at[a].value != points[0].at[a].value }) {
-			odd = append(odd, a)
-		}
-	}
+// oddOnes are views like some that were fitted, of a predictor that is wrong about one
+// parameter.
+func oddOnes(like []view, choices []int) []view {
 	var out []view
 	for _, v := range like {
-		prior := v.prior + math.Log((1-evenWeight)/evenWeight/float64(len(odd)))
-		for _, a := range odd {
+		prior := v.prior + math.Log((1-evenWeight)/evenWeight/float64(len(choices)))
+		for _, a := range choices {
 			v.odd = a
 			out = append(out, view{spreads: v.spreads, prior: prior})
 		}
@@ -153,16 +155,23 @@ func oddOnes(like []view, axes int, points []point) []view {
 	return out
 }
 
-// keepLikely keeps the views that matter, and makes their weights shares.
+// keepLikely keeps the views that matter, and makes their weights shares: the likeliest, and
+// of those that are wrong about a parameter the likeliest each, for they alone look where
+// all others see nothing.
 func (s *surrogate) keepLikely() {
 	most, sum := s.views[0].weight, 0.0
-	n := 0
-	for n < len(s.views) && n < mostViews && s.views[n].weight >= most+math.Log(leastView) {
-		s.views[n].weight = math.Exp(s.views[n].weight - most)
-		sum += s.views[n].weight
-		n++
+	seen := map[int]bool{}
+	var kept []view
+	for _, v := range s.views {
+		if v.weight < most+math.Log(leastView) || seen[v.odd] && len(kept) >= mostViews {
+			continue
+		}
+		seen[v.odd] = true
+		v.weight = math.Exp(v.weight - most)
+		sum += v.weight
+		kept = append(kept, v)
 	}
-	s.views = s.views[:n]
+	s.views = kept
 	for i := range s.views {
 		s.views[i].weight /= sum
 	}
@@ -179,7 +188,7 @@ func (v *view) fit(points []point, pairs [][]relation) float64 {
 		for j := range i + 1 {
 			k := v.kernel(pairs[i][j])
 			if i == j {
-				k += points[i].noise
+				k += points[i].noise + v.launch*v.launch
 			}
 			for m, x := range v.chol[j][:j] {
 				k -= row[m] * x
@@ -274,6 +283,8 @@ type relation struct {
 	engine   bool    // is the same
 	silent   bool    // nothing was predicted of either
 	foretold float64 // product of what was
+	kin      float64 // how much the predictor's errors about the two have in common, as they are of other studies
+	offset   bool    // both are of one earlier study, whose scale is its own
 }
 
 // How far configurations are apart that differ in one choice, and in one number. A
@@ -288,7 +299,11 @@ const (
 
 // relate compares two configurations.
 func relate(p, q point) relation {
-	r := relation{same: make([]float64, len(p.at)), engine: p.engine == q.engine, silent: !p.known && !q.known, foretold: p.x * q.x}
+	r := relation{same: make([]float64, len(p.at)), engine: p.engine == q.engine, silent: !p.known && !q.known, foretold: p.x * q.x, kin: 1}
+	if p.study != q.study {
+		r.kin = (1 - p.unlike) * (1 - q.unlike)
+	}
+	r.offset = p.study == q.study && p.study > 0
 	idle := p.known && q.known && math.Abs(p.x-q.x) < idleEffect
 	number := numberApart
 	if idle {
@@ -343,7 +358,11 @@ func (v *view) kernel(r relation) float64 {
 			k += blindSpread * blindSpread
 		}
 	}
-	return k + part + wrong
+	k = r.kin * (k + part + wrong)
+	if r.offset {
+		k += offsetSpread * offsetSpread
+	}
+	return k
 }
 
 // Parameters whose meaning matters here: predictions err alike for what runs the same
