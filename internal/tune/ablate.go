@@ -47,7 +47,7 @@ func (s *raceState) ablate(k *confirmation) {
 func (s *raceState) removals(config Config) []Change {
 	out := slices.Clone(s.search.Removals(config))
 	slices.SortStableFunc(out, func(a, b Change) int {
-		return -cmp.Compare(s.point(a.Apply(config)).x, s.point(b.Apply(config)).x)
+		return -cmp.Compare(s.point(a.Apply(config)).X, s.point(b.Apply(config)).X)
 	})
 	return out
 }

@@ -4,6 +4,8 @@ import (
 	"maps"
 	"math"
 	"slices"
+
+	"perflab/internal/tune/surrogate"
 )
 
 // conclusion is what a race found as far as it came.
@@ -288,11 +290,11 @@ func (c conclusion) accuracy() []PairedTest {
 }
 
 // outcome is what became of a candidate.
-func (c conclusion) outcome(r *contender, m *surrogate) Outcome {
+func (c conclusion) outcome(r *contender, m *surrogate.Model) Outcome {
 	out := Outcome{Label: r.Label, Config: r.Config, Prior: r.Prior, Trials: c.launchesOf(r.Config)}
-	if r.point.known {
-		out.Predicted = new(math.Exp(r.point.x))
-		mean, _ := m.at(r.point)
+	if r.point.Known {
+		out.Predicted = new(math.Exp(r.point.X))
+		mean, _ := m.At(r.point)
 		out.Expected = new(math.Exp(mean))
 	}
 	lead := c.launches(r.Config, 0)

@@ -1,6 +1,10 @@
 package tune
 
-import "math"
+import (
+	"math"
+
+	"perflab/internal/tune/surrogate"
+)
 
 // What a bottleneck asks for is likelier to help than the surrogate, which knows
 // no bottleneck, believes: so much better and so much less sure, on logarithms.
@@ -19,13 +23,13 @@ func (m *model) worth(config Config, requested bool, limits []limit) float64 {
 		chance *= l.chance(m, config)
 	}
 	gain, mean := 0.0, 0.0
-	for _, b := range m.fit().beliefs(m.point(config)) {
+	for _, b := range m.fit().Beliefs(m.point(config)) {
 		if requested {
-			b.mean, b.sd = b.mean+requestedGain, math.Hypot(b.sd, requestedSpread)
+			b.Mean, b.SD = b.Mean+requestedGain, math.Hypot(b.SD, requestedSpread)
 		}
-		mean += b.weight * b.mean
+		mean += b.Weight * b.Mean
 		if lead != nil {
-			gain += b.weight * expected(b.mean, b.sd, lead.mean)
+			gain += b.Weight * surrogate.Expected(b.Mean, b.SD, lead.mean)
 		}
 	}
 	switch {
@@ -40,7 +44,7 @@ func (m *model) worth(config Config, requested bool, limits []limit) float64 {
 // limit is a bound with what is thought of its figure: the chance to meet it.
 type limit struct {
 	Bound
-	fit  *surrogate
+	fit  *surrogate.Model
 	base float64 // log of the baseline's predicted figure
 	ref  float64 // and of the measured one
 }
@@ -66,37 +70,37 @@ func (m *model) limitsOf() []limit {
 			continue
 		}
 		l.ref = logs[0]
-		var points []point
+		var points []surrogate.Point
 		for _, t := range m.trials {
 			v := logPositive(t.merged[b.Metric])
 			if t.Pass != 0 || !t.measured() || math.IsNaN(v) {
 				continue
 			}
 			p := l.point(m, t.Config)
-			p.y, p.noise = v-l.ref, noise*noise
+			p.Y, p.Noise = v-l.ref, noise*noise
 			points = append(points, p)
 		}
-		l.fit = newSurrogate(points, m.choices)
+		l.fit = surrogate.New(points, m.choices)
 		out = append(out, l)
 	}
 	return out
 }
 
-func (l limit) point(m *model, config Config) point {
+func (l limit) point(m *model, config Config) surrogate.Point {
 	p := m.locate(config)
 	if v := logPositive(m.predict(config).figures[l.Metric]); !math.IsNaN(v) && !math.IsNaN(l.base) {
-		p.x, p.known = v-l.base, true
+		p.X, p.Known = v-l.base, true
 	}
 	return p
 }
 
 func (l limit) chance(m *model, config Config) float64 {
-	mean, sd := l.fit.at(l.point(m, config))
+	mean, sd := l.fit.At(l.point(m, config))
 	z := (math.Log(l.Limit) - l.ref - mean) / math.Hypot(sd, 0.03)
 	if l.Op == ">=" {
 		z = -z
 	}
-	return normalCDF(z)
+	return surrogate.NormalCDF(z)
 }
 
 func logPositive(v float64) float64 {

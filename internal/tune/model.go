@@ -8,10 +8,11 @@ import (
 	"strconv"
 
 	"perflab/internal/stat"
+	"perflab/internal/tune/surrogate"
 )
 
 // model is what configurations are thought to be: predictions, corrected by what
-// was measured. See surrogate.
+// was measured. See package surrogate.
 type model struct {
 	*guarded
 	search      SearchSpace
@@ -24,7 +25,7 @@ type model struct {
 	// What was concluded from so many trials and launches of the baseline: what follows
 	// from them alone is asked for again and again.
 	at     [2]int
-	fitted *surrogate
+	fitted *surrogate.Model
 	ranked []standing
 	blamed map[cause]float64
 
@@ -36,7 +37,7 @@ type model struct {
 type prediction struct {
 	figures  map[string]float64 // merged; nil: nothing
 	log      float64            // of the objective; not a number: nothing
-	point    point
+	point    surrogate.Point
 	suspects []suspect
 }
 
@@ -103,7 +104,7 @@ func (m *model) predict(config Config) *prediction {
 		}
 	}
 	if base := m.base0(); !math.IsNaN(f.log) && !math.IsNaN(base) {
-		f.point.x, f.point.known = f.log-base, true
+		f.point.X, f.point.Known = f.log-base, true
 	}
 	return f
 }
@@ -113,7 +114,7 @@ func (m *model) base0() float64 {
 	if m.foretold == nil {
 		m.foretold = &prediction{log: math.NaN()}
 		m.foretold = m.predict(m.baseConfig())
-		m.foretold.point.x, m.foretold.point.known = 0, !math.IsNaN(m.foretold.log)
+		m.foretold.point.X, m.foretold.point.Known = 0, !math.IsNaN(m.foretold.log)
 	}
 	return m.foretold.log
 }
@@ -131,16 +132,16 @@ func (m *model) predictedToMeet(config Config) bool {
 }
 
 // point is a configuration as the surrogate of the objective sees it.
-func (m *model) point(config Config) point { return m.predict(config).point }
+func (m *model) point(config Config) surrogate.Point { return m.predict(config).point }
 
 // locate is where a configuration lies among the others: its values of every
 // parameter that any may set.
-func (m *model) locate(config Config) point {
-	p := point{engine: config[engineParameter], at: make([]coordinate, len(m.axes))}
+func (m *model) locate(config Config) surrogate.Point {
+	p := surrogate.Point{Engine: config[engineParameter], At: make([]surrogate.Coordinate, len(m.axes))}
 	for i, axis := range m.axes {
-		p.at[i] = coordinate{axis.Name, config[axis.Name], axis.Ordered, math.NaN()}
+		p.At[i] = surrogate.Coordinate{Value: config[axis.Name], Ordered: axis.Ordered, Log: math.NaN()}
 		if x, err := strconv.ParseFloat(config[axis.Name], 64); err == nil && x > 0 {
-			p.at[i].log = math.Log2(x)
+			p.At[i].Log = math.Log2(x)
 		}
 	}
 	return p
@@ -159,7 +160,7 @@ func (m *model) choiceDistance(a, b Config) int {
 }
 
 // fit is what the objective is thought to be, by all launches of the search.
-func (m *model) fit() *surrogate {
+func (m *model) fit() *surrogate.Model {
 	if at := [2]int{len(m.trials), len(m.base)}; at != m.at {
 		m.at, m.fitted, m.ranked = at, nil, nil
 	}
@@ -168,24 +169,24 @@ func (m *model) fit() *surrogate {
 	}
 	m.blamed = m.blame()
 	within := m.within()
-	var points []point
+	var points []surrogate.Point
 	for _, t := range m.trials {
 		ref := m.reference(t.Share)
 		if t.Pass != 0 || !t.measured() || math.IsNaN(ref) {
 			continue
 		}
 		p := m.point(t.Config)
-		p.y, p.noise = t.log-ref, within*within
+		p.Y, p.Noise = t.log-ref, within*within
 		points = append(points, p)
 	}
-	m.fitted = newSurrogate(append(points, m.earlier()...), m.choices)
+	m.fitted = surrogate.New(append(points, m.earlier()...), m.choices)
 	return m.fitted
 }
 
 // earlier are the measurements of earlier studies as far as this one's metric is among
 // their figures.
-func (m *model) earlier() []point {
-	var out []point
+func (m *model) earlier() []surrogate.Point {
+	var out []surrogate.Point
 	for i, e := range m.options.Earlier {
 		begun, shift := len(out), 0.0
 		for _, k := range e.Measured {
@@ -194,12 +195,12 @@ func (m *model) earlier() []point {
 				continue
 			}
 			p := m.point(k.Config)
-			p.study, p.unlike, p.y = i+1, 1-e.Likeness, y
-			shift += p.x - p.y
+			p.Study, p.Unlike, p.Y = i+1, 1-e.Likeness, y
+			shift += p.X - p.Y
 			out = append(out, p)
 		}
 		for j := range out[begun:] { // its scale is its own
-			out[begun+j].y += shift / float64(len(out)-begun)
+			out[begun+j].Y += shift / float64(len(out)-begun)
 		}
 	}
 	return out
@@ -207,16 +208,16 @@ func (m *model) earlier() []point {
 
 // fits is how well the predictions met the measurements, by engine.
 func (m *model) fits() []PredictionFit {
-	by := map[string][]point{}
+	by := map[string][]surrogate.Point{}
 	seen := map[string]bool{}
 	for _, t := range m.trials {
 		p, ref := m.point(t.Config), m.reference(t.Share)
 		k := t.Config.key()
-		if t.Pass != 0 || !t.measured() || !p.known || math.IsNaN(ref) || seen[k] || t.Stage == BaselineStage {
+		if t.Pass != 0 || !t.measured() || !p.Known || math.IsNaN(ref) || seen[k] || t.Stage == BaselineStage {
 			continue
 		}
 		seen[k] = true
-		p.y = t.log - ref
+		p.Y = t.log - ref
 		by[t.Config[engineParameter]] = append(by[t.Config[engineParameter]], p)
 	}
 	var out []PredictionFit
@@ -260,7 +261,7 @@ func (m *model) standings() []standing {
 	out := make([]standing, len(keys))
 	for i, k := range keys {
 		t := last[k]
-		mean, sd := fit.at(m.point(t.Config))
+		mean, sd := fit.At(m.point(t.Config))
 		out[i] = standing{t, mean, sd, m.scoreOf(t)}
 	}
 	slices.SortStableFunc(out, func(a, b standing) int {

@@ -17,7 +17,7 @@ import (
 //     has had no launch, the one that is predicted best of it. One that is refused is
 //     mended as its refusal says, and the best of each engine gets what its bottleneck
 //     asks for, before any is given up.
-//  3. Whatever a launch is expected to gain most by is launched (see surrogate): a
+//  3. Whatever a launch is expected to gain most by is launched (see package surrogate): a
 //     candidate, a small change of what leads, or a combination of what is thought good.
 //  4. The best two and the baseline are launched again, interleaved, each round
 //     with seeds of its own. Only these launches decide.

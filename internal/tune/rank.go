@@ -3,13 +3,15 @@ package tune
 import (
 	"cmp"
 	"slices"
+
+	"perflab/internal/tune/surrogate"
 )
 
 // contender is a candidate in the race.
 type contender struct {
 	Candidate
 	origin lineage
-	point  point
+	point  surrogate.Point
 }
 
 func (c *contender) runnable() bool { return c.Refused == "" }
@@ -34,7 +36,7 @@ func (m *model) rank(candidates []Candidate) []*contender {
 	out = append(out, m.refineByPrediction(out)...)
 	slices.SortStableFunc(out, func(a, b *contender) int {
 		refused := func(c *contender) int { return min(1, len(c.Refused)) }
-		return cmp.Or(cmp.Compare(refused(a), refused(b)), -cmp.Compare(a.point.x, b.point.x))
+		return cmp.Or(cmp.Compare(refused(a), refused(b)), -cmp.Compare(a.point.X, b.point.X))
 	})
 	return out
 }
@@ -53,8 +55,8 @@ const (
 // refineByPrediction are candidates beside the given ones: what the predictor makes
 // of the best of them by small steps.
 func (m *model) refineByPrediction(given []*contender) []*contender {
-	ranked := slices.DeleteFunc(slices.Clone(given), func(c *contender) bool { return c.Refused != "" || !c.point.known })
-	slices.SortStableFunc(ranked, func(a, b *contender) int { return -cmp.Compare(a.point.x, b.point.x) })
+	ranked := slices.DeleteFunc(slices.Clone(given), func(c *contender) bool { return c.Refused != "" || !c.point.Known })
+	slices.SortStableFunc(ranked, func(a, b *contender) int { return -cmp.Compare(a.point.X, b.point.X) })
 	kinds, seen := map[string]bool{}, map[string]bool{}
 	for _, c := range given {
 		seen[c.Config.key()] = true
@@ -79,15 +81,15 @@ func (m *model) refineByPrediction(given []*contender) []*contender {
 func (m *model) climb(c *contender) *contender {
 	at := *c
 	for range predictedSteps {
-		best := at.point.x + predictedGain
+		best := at.point.X + predictedGain
 		var step *Change
 		for _, k := range m.search.Steps(at.Config) {
 			config := k.Apply(at.Config)
 			if m.search.Refuse(config) != "" || !m.predictedToMeet(config) {
 				continue
 			}
-			if p := m.point(config); p.known && p.x > best {
-				best, step = p.x, &k
+			if p := m.point(config); p.Known && p.X > best {
+				best, step = p.X, &k
 			}
 		}
 		if step == nil {

@@ -102,7 +102,7 @@ func (p *pool) unseen() *option {
 		if o.config[engineParameter] != engine || !fresh {
 			continue
 		}
-		mean, _ := p.fit().at(p.point(o.config))
+		mean, _ := p.fit().At(p.point(o.config))
 		if worth := math.Exp(mean) * p.runChance(o.config); best == nil || worth > most {
 			best, most = o, worth
 		}

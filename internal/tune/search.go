@@ -29,7 +29,7 @@ func (s *raceState) named() {
 		}
 	}
 	if len(all) > s.searching() {
-		slices.SortStableFunc(all, func(a, b *contender) int { return -cmp.Compare(a.point.x, b.point.x) })
+		slices.SortStableFunc(all, func(a, b *contender) int { return -cmp.Compare(a.point.X, b.point.X) })
 	}
 	for _, c := range all {
 		if s.searching() > 0 && s.launchable(c) {
@@ -58,7 +58,7 @@ func (s *raceState) cover(parameter string) {
 			if ran[v] || refused[v] >= mostRefusals || !s.launchable(c) {
 				continue
 			}
-			mean, _ := s.fit().at(s.point(c.Config))
+			mean, _ := s.fit().At(s.point(c.Config))
 			if worth := math.Exp(mean) * s.runChance(c.Config); best == nil || worth > most {
 				best, most = c, worth
 			}

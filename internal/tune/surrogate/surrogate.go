@@ -1,14 +1,20 @@
-package tune
+// Package surrogate is what is thought of configurations that were not launched: a
+// Gaussian process over the errors of a predictor, by the launches of others. Pure.
+//
+//	m := surrogate.New(points, choices)   // measured, with what was predicted of each
+//	mean, sd := m.At(point)               // of one that was not
+//
+// It knows no engine and no figure: a configuration is a list of coordinates, a figure
+// the logarithm of a ratio. Nothing here is exact to the last digit on every processor.
+package surrogate
 
 import (
 	"cmp"
-	"maps"
 	"math"
 	"slices"
-	"strconv"
 )
 
-// surrogate is a Gaussian process over configurations: what a figure is thought
+// Model is a Gaussian process over configurations: what a figure is thought
 // to be where nothing was launched, from predictions and from the launches so
 // far. It works on logarithms of ratios to the baseline, x for predicted and y
 // for measured:
@@ -29,21 +35,21 @@ import (
 // Rasmussen and Williams, Gaussian Processes for Machine Learning (2006),
 // chapters 2 and 5; the kernel of the rest is theirs for categorical inputs
 // (exponential in the distance).
-type surrogate struct {
-	points []point
+type Model struct {
+	points []Point
 	views  []view // the likeliest first
 }
 
-// point is a configuration as the surrogate sees it.
-type point struct {
-	engine string
-	at     []coordinate
-	x      float64 // predicted, log ratio to the baseline
-	known  bool    // x is a prediction
-	y      float64 // measured, the same
-	study  int     // 0: this one; other numbers: earlier ones
-	unlike float64 // how far that study is from being of the same kind, 0 to 1
-	noise  float64 // variance of y beside that between launches
+// Point is a configuration as the surrogate sees it.
+type Point struct {
+	Engine string
+	At     []Coordinate
+	X      float64 // predicted, log ratio to the baseline
+	Known  bool    // X is a prediction
+	Y      float64 // measured, the same
+	Study  int     // 0: this one; other numbers: earlier ones
+	Unlike float64 // how far that study is from being of the same kind, 0 to 1
+	Noise  float64 // variance of Y beside that between launches
 }
 
 // view is one belief about how wide the predictor's errors are, fitted.
@@ -92,10 +98,10 @@ const (
 	leastView   = 0.003 // of the likeliest one's weight
 )
 
-// newSurrogate fits the measurements. Choices are the parameters about which the
+// New fits the measurements. Choices are the parameters about which the
 // predictor may be wrong by itself, by their place.
-func newSurrogate(points []point, choices []int) *surrogate {
-	s := &surrogate{points: points}
+func New(points []Point, choices []int) *Model {
+	s := &Model{points: points}
 	pairs := make([][]relation, len(points))
 	for i, p := range points {
 		for _, q := range points[:i+1] {
@@ -158,7 +164,7 @@ func oddOnes(like []view, choices []int) []view {
 // keepLikely keeps the views that matter, and makes their weights shares: the likeliest, and
 // of those that are wrong about a parameter the likeliest each, for they alone look where
 // all others see nothing.
-func (s *surrogate) keepLikely() {
+func (s *Model) keepLikely() {
 	most, sum := s.views[0].weight, 0.0
 	seen := map[int]bool{}
 	var kept []view
@@ -179,7 +185,7 @@ func (s *surrogate) keepLikely() {
 
 // fit factors the covariance and returns the log marginal likelihood, but for a
 // constant.
-func (v *view) fit(points []point, pairs [][]relation) float64 {
+func (v *view) fit(points []Point, pairs [][]relation) float64 {
 	n := len(points)
 	v.chol = make([][]float64, n)
 	for i := range points {
@@ -188,7 +194,7 @@ func (v *view) fit(points []point, pairs [][]relation) float64 {
 		for j := range i + 1 {
 			k := v.kernel(pairs[i][j])
 			if i == j {
-				k += points[i].noise + v.launch*v.launch
+				k += points[i].Noise + v.launch*v.launch
 			}
 			for m, x := range v.chol[j][:j] {
 				k -= row[m] * x
@@ -202,7 +208,7 @@ func (v *view) fit(points []point, pairs [][]relation) float64 {
 	}
 	z := make([]float64, n)
 	for i, p := range points {
-		z[i] = p.y - p.x
+		z[i] = p.Y - p.X
 	}
 	z = v.forward(z)
 	likelihood := 0.0
@@ -236,21 +242,21 @@ func (v *view) backward(b []float64) []float64 {
 	return z
 }
 
-// belief is what one view thinks of y, noise apart.
-type belief struct{ weight, mean, sd float64 }
+// Belief is what one view thinks of y, noise apart.
+type Belief struct{ Weight, Mean, SD float64 }
 
-// beliefs are what the views think of a configuration.
-func (s *surrogate) beliefs(p point) []belief {
+// Beliefs are what the views think of a configuration.
+func (s *Model) Beliefs(p Point) []Belief {
 	to := make([]relation, len(s.points))
 	for i, q := range s.points {
 		to[i] = relate(p, q)
 	}
 	self := relate(p, p)
-	out := make([]belief, len(s.views))
+	out := make([]Belief, len(s.views))
 	k := make([]float64, len(s.points))
 	for i := range s.views {
 		v := &s.views[i]
-		mean := p.x
+		mean := p.X
 		for j, r := range to {
 			k[j] = v.kernel(r)
 			mean += k[j] * v.alpha[j]
@@ -259,17 +265,17 @@ func (s *surrogate) beliefs(p point) []belief {
 		for _, z := range v.forward(k) {
 			variance -= z * z
 		}
-		out[i] = belief{v.weight, mean, math.Sqrt(max(variance, 0))}
+		out[i] = Belief{v.weight, mean, math.Sqrt(max(variance, 0))}
 	}
 	return out
 }
 
-// at is what y is thought to be, with its standard deviation, noise apart.
-func (s *surrogate) at(p point) (mean, sd float64) {
+// At is what y is thought to be, with its standard deviation, noise apart.
+func (s *Model) At(p Point) (mean, sd float64) {
 	square := 0.0
-	for _, b := range s.beliefs(p) {
-		mean += b.weight * b.mean
-		square += b.weight * (b.mean*b.mean + b.sd*b.sd)
+	for _, b := range s.Beliefs(p) {
+		mean += b.Weight * b.Mean
+		square += b.Weight * (b.Mean*b.Mean + b.SD*b.SD)
 	}
 	return mean, math.Sqrt(max(0, square-mean*mean))
 }
@@ -298,34 +304,34 @@ const (
 )
 
 // relate compares two configurations.
-func relate(p, q point) relation {
-	r := relation{same: make([]float64, len(p.at)), engine: p.engine == q.engine, silent: !p.known && !q.known, foretold: p.x * q.x, kin: 1}
-	if p.study != q.study {
-		r.kin = (1 - p.unlike) * (1 - q.unlike)
+func relate(p, q Point) relation {
+	r := relation{same: make([]float64, len(p.At)), engine: p.Engine == q.Engine, silent: !p.Known && !q.Known, foretold: p.X * q.X, kin: 1}
+	if p.Study != q.Study {
+		r.kin = (1 - p.Unlike) * (1 - q.Unlike)
 	}
-	r.offset = p.study == q.study && p.study > 0
-	idle := p.known && q.known && math.Abs(p.x-q.x) < idleEffect
+	r.offset = p.Study == q.Study && p.Study > 0
+	idle := p.Known && q.Known && math.Abs(p.X-q.X) < idleEffect
 	number := numberApart
 	if idle {
 		number *= idleApart
 	}
 	distance := 0.0
-	for i, a := range p.at {
-		b := q.at[i]
+	for i, a := range p.At {
+		b := q.At[i]
 		switch {
-		case a.value == b.value:
+		case a.Value == b.Value:
 			r.same[i] = 1
-		case !a.ordered:
+		case !a.Ordered:
 			distance += choiceApart
-		case math.IsNaN(a.log) || math.IsNaN(b.log):
+		case math.IsNaN(a.Log) || math.IsNaN(b.Log):
 			distance += number
 			r.same[i] = defaultLike
 		default:
-			far := math.Abs(a.log - b.log)
+			far := math.Abs(a.Log - b.Log)
 			distance += number * min(1, far/2)
 			r.same[i] = math.Exp(-far / 2)
 		}
-		if idle && a.ordered {
+		if idle && a.Ordered {
 			r.same[i] = max(r.same[i], 1-idleApart)
 		}
 		r.sum += r.same[i]
@@ -365,67 +371,22 @@ func (v *view) kernel(r relation) float64 {
 	return k
 }
 
-// Parameters whose meaning matters here: predictions err alike for what runs the same
-// program, and every checkpoint has its launch.
-const (
-	engineParameter = "engine"
-	modelParameter  = "model"
-)
-
-// coordinate is one parameter of a configuration.
-type coordinate struct {
-	name, value string
-	ordered     bool    // a number on a ladder
-	log         float64 // to base 2; not a number for what is none above zero
+// Coordinate is one parameter of a configuration.
+type Coordinate struct {
+	Value   string
+	Ordered bool    // a number on a ladder
+	Log     float64 // to base 2; not a number for what is none above zero
 }
 
-// expected is the mean improvement of a normal variable over best, where it
+// Expected is the mean improvement of a normal variable over best, where it
 // improves: what a launch is expected to bring.
-func expected(mean, sd, best float64) float64 {
+func Expected(mean, sd, best float64) float64 {
 	if sd <= 0 {
 		return max(0, mean-best)
 	}
 	z := (mean - best) / sd
-	return (mean-best)*normalCDF(z) + sd*math.Exp(-z*z/2)/math.Sqrt(2*math.Pi)
+	return (mean-best)*NormalCDF(z) + sd*math.Exp(-z*z/2)/math.Sqrt(2*math.Pi)
 }
 
-// normalCDF is the distribution function of the standard normal.
-func normalCDF(z float64) float64 { return math.Erfc(-z/math.Sqrt2) / 2 }
-
-// key identifies a configuration.
-func (c Config) key() string {
-	var b []byte
-	for _, name := range slices.Sorted(maps.Keys(c)) {
-		if c[name] != "" {
-			b = strconv.AppendQuote(b, name)
-			b = strconv.AppendQuote(append(b, '='), c[name])
-		}
-	}
-	return string(b)
-}
-
-// Spreads of an engine's bias and slope where predictions are held against launches.
-const (
-	engineSpread = 0.15
-	slopeSpread  = 0.25
-)
-
-// predictionFit fits, for one engine, measured = bias + scale*predicted on logarithms,
-// pulled towards 0 and 1 by the spreads above: few points say little.
-func predictionFit(engine string, points []point) PredictionFit {
-	const noise = 0.05
-	f := PredictionFit{Engine: engine, N: len(points), Scale: 1}
-	a, b, d := noise*noise/(engineSpread*engineSpread), 0.0, noise*noise/(slopeSpread*slopeSpread)
-	u, v := 0.0, 0.0
-	for _, p := range points {
-		r := p.y - p.x
-		a, b, d = a+1, b+p.x, d+p.x*p.x
-		u, v = u+r, v+r*p.x
-		f.Error += math.Abs(math.Expm1(-r)) / float64(len(points))
-	}
-	if det := a*d - b*b; det > 0 {
-		f.Bias = (u*d - v*b) / det
-		f.Scale = 1 + (v*a-u*b)/det
-	}
-	return f
-}
+// NormalCDF is the distribution function of the standard normal.
+func NormalCDF(z float64) float64 { return math.Erfc(-z/math.Sqrt2) / 2 }
