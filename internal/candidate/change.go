@@ -21,11 +21,12 @@ func structural(ch tune.Change) bool {
 // configurations of other sources.
 func (f catalogue) listed(a *candidateList) {
 	for _, ch := range f.o.Changes {
-		label := ch.Label
-		if structural(ch) {
-			label = "" // the structure's own says more
+		switch {
+		case structural(ch):
+			a.add(f.change(f.base, ch), "", ofStudy, true) // the structure says more than the study's word for it
+		case f.Refuse(f.change(f.base, ch)) == "":
+			a.add(f.change(f.base, ch), ch.Label, ofStudy, true)
 		}
-		a.add(f.change(f.base, ch), label, ofStudy, true)
 	}
 	for _, x := range f.o.Candidates {
 		c := clean(x.Config)
@@ -36,6 +37,13 @@ func (f catalogue) listed(a *candidateList) {
 		}
 		a.add(c, x.Label, x.Prior, true)
 	}
+}
+
+// elsewhere are the study's changes that the baseline cannot take, as another engine may.
+func (f catalogue) elsewhere() []tune.Change {
+	return slices.DeleteFunc(slices.Clone(f.o.Changes), func(ch tune.Change) bool {
+		return structural(ch) || f.Refuse(f.change(f.base, ch)) == ""
+	})
 }
 
 // change applies a change of the study. Where it leads to an engine that lacks further

@@ -64,7 +64,7 @@ var (
 
 // SearchSpace is the field as a race takes it.
 func (f *Field) SearchSpace() tune.SearchSpace {
-	return tune.SearchSpace{Candidates: f.Candidates(), Domain: f.Domain(), Rules: f, Neighbourhood: f}
+	return tune.SearchSpace{Candidates: f.Candidates(), Elsewhere: f.elsewhere(), Domain: f.Domain(), Rules: f, Neighbourhood: f}
 }
 
 // plan is a configuration made concrete, or why it cannot be.

@@ -27,13 +27,13 @@ func TestArmsOfSmallExamples(t *testing.T) {
 	for name, want := range map[string][]string{
 		"qwen3-32b-h100": {"vLLM", "SGLang", "TensorRT-LLM", "vLLM, FP8", "SGLang, FP8", "TensorRT-LLM, FP8"},
 		"qwen3.5-35b-h200-latency": {
-			"vLLM", "SGLang", "vLLM, FP8", "vLLM, MTP", "vLLM, FP8, MTP", "SGLang, MTP", "SGLang, FP8, MTP", "SGLang, FP8",
+			"vLLM", "SGLang", "vLLM, FP8", "size 256", "16k", "32k", "interactivity", "vLLM, MTP", "vLLM, FP8, MTP", "SGLang, MTP", "SGLang, FP8, MTP", "SGLang, FP8",
 		},
 		"llamacpp-cpu": {
-			"llama.cpp, f16", "llama.cpp, q8_0", "llama.cpp, q4_0", "llama.cpp, f16, KV q8_0",
-			"llama.cpp, q8_0, KV q8_0", "llama.cpp, q4_0, KV q8_0",
+			"llama.cpp, f16", "llama.cpp, q8_0", "llama.cpp, q4_0", "1 slot", "8 slots", "1 thread", "1 thread and 2 for prompts", "4 threads",
+			"micro-batch 128", "micro-batch 1024", "batch 512", "llama.cpp, f16, KV q8_0", "no flash attention", "no prefix cache", "llama.cpp, q8_0, KV q8_0", "llama.cpp, q4_0, KV q8_0",
 		},
-		"vllm-cpu": {"vLLM", "vLLM, enforce_eager by default"}, // which the baseline sets
+		"vllm-cpu": {"vLLM", "compiled"},
 	} {
 		run, refused := labels(field(t, studies()[name]).Candidates())
 		if !reflect.DeepEqual(run, want) || len(refused) > 0 {

@@ -154,6 +154,7 @@ func (s *raceState) run(ask func(Proposal) Observation) {
 	s.named()
 	s.cover(engineParameter)
 	s.cover(modelParameter)
+	s.elsewhere()
 	s.firstRung()
 	s.repair()
 	s.final()

@@ -70,6 +70,22 @@ func (s *raceState) cover(parameter string) {
 	}
 }
 
+// elsewhere launches what the study names and the baseline cannot take, on the best that
+// can.
+func (s *raceState) elsewhere() {
+	for _, k := range s.search.Elsewhere {
+		for _, st := range s.standings() {
+			if s.searching() <= 0 {
+				return
+			}
+			if t := s.launchChange(st.trial, k, RaceStage, s.short()); t != nil {
+				s.mend(t, s.short())
+				break
+			}
+		}
+	}
+}
+
 // firstRung launches what promises most under a short load, where there is one.
 func (s *raceState) firstRung() {
 	if s.short() == 0 {

@@ -7,6 +7,9 @@ type SearchSpace struct {
 	// Candidates are the structural choices, each whole, that a race begins with.
 	// One that cannot run says why, and is never launched.
 	Candidates []Candidate
+	// Elsewhere are changes that the study names and the baseline cannot take: they are
+	// launched on the best that can.
+	Elsewhere []Change
 	// Domain is all that may be set, parameter by parameter: for strategies that
 	// draw from a product. Not every product runs; see Rules.
 	Domain []Dimension
