@@ -190,7 +190,7 @@ func (narrow) Candidates() []Candidate {
 }
 func (n narrow) space() SearchSpace {
 	s := n.testSpace.space()
-	s.Candidates, s.Neighbourhood = n.Candidates(), n
+	s.Candidates, s.Domain, s.Neighbourhood = n.Candidates(), nil, n
 	return s
 }
 func (narrow) Steps(Config) []Change { return nil }

@@ -73,11 +73,11 @@ func (s *raceState) nextOption() *option {
 	return best[0]
 }
 
-// curious is the expected gain of a launch, as a share of the gain that matters, under which
+// curious is the expected gain of a launch, in units of the gain that matters, under which
 // it is better spent on a choice that the leader's engine has never run with: what is
 // expected is no better than the predictor, and a launch of each choice shows where that is
 // wrong.
-const curious = 0.5
+const curious = 1
 
 // unseen is the most promising option with a choice that the leader's engine has not run
 // with; nil where it has run with all.
