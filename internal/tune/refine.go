@@ -220,10 +220,21 @@ func (s *raceState) swaps(config Config) []Change {
 	return out
 }
 
-// draw are configurations by chance, of all that may be set; the more of them where no
-// prediction has to be made of each.
+// draw are configurations by chance: candidates, and what was launched, with some settings
+// changed to whatever they may be; the more of them where no prediction has to be made of
+// each. A draw of everything would set what nobody asked for.
 func (s *raceState) draw() []Config {
-	if len(s.product.dims) == 0 {
+	dims := s.product.dims
+	var from []Config
+	for _, st := range s.standings() {
+		from = append(from, st.trial.Config)
+	}
+	for _, c := range s.candidates {
+		if c.runnable() {
+			from = append(from, c.Config)
+		}
+	}
+	if len(dims) == 0 || len(from) == 0 {
 		return nil
 	}
 	n := drawn
@@ -233,13 +244,12 @@ func (s *raceState) draw() []Config {
 	rng := stat.Stream(0, fmt.Sprint("race, launch ", len(s.trials)+1))
 	var out []Config
 	for range n {
-		point := make([]int, len(s.product.dims))
-		for i, d := range s.product.dims {
-			point[i] = rng.IntN(len(d.Values))
+		c := from[rng.IntN(len(from))]
+		for more := true; more; more = rng.IntN(2) == 0 {
+			d := dims[rng.IntN(len(dims))]
+			c = c.with(d.Name, d.Values[rng.IntN(len(d.Values))])
 		}
-		if c, ok := s.product.settle(point, rng); ok {
-			out = append(out, c)
-		}
+		out = append(out, c)
 	}
 	return out
 }

@@ -9,6 +9,9 @@ const (
 	blameValue  = 0.5
 	blameWhole  = 0.5
 	blameAgain  = 8 // by how much a cause gains with each further refusal that it explains
+	// brokenShare is how much of a refusal a launch is that our machinery lost: mostly it
+	// says nothing of the configuration, unless it happens again and again.
+	brokenShare = 0.3
 )
 
 // usuallyRuns is the chance that a configuration runs of which nothing is known, and
@@ -57,33 +60,41 @@ func (m *model) blame() map[cause]float64 {
 			}
 		}
 	}
-	var cases [][]suspect
+	type incident struct {
+		of    []suspect
+		share float64
+	}
+	var cases []incident
 	seen := map[string]bool{}
 	for _, t := range m.trials {
-		if t.end.Status != Refused || seen[t.Config.key()] {
+		k := t.Config.key()
+		if t.end.Status != Refused && t.end.Status != Failed || seen[k] {
 			continue
 		}
-		seen[t.Config.key()] = true
-		var left []suspect
+		seen[k] = true
+		c := incident{share: 1}
+		if t.end.Status == Failed {
+			c.share = brokenShare
+		}
 		for _, s := range m.predict(t.Config).suspects {
 			if !innocent[s.cause] {
-				left = append(left, s)
+				c.of = append(c.of, s)
 				explains[s.cause]++
 			}
 		}
-		cases = append(cases, left)
+		cases = append(cases, c)
 	}
 	out := map[cause]float64{}
-	for _, of := range cases {
+	for _, c := range cases {
 		sum := 0.0
-		for i, s := range of {
+		for i, s := range c.of {
 			for range explains[s.cause] - 1 {
-				of[i].weight *= blameAgain
+				c.of[i].weight *= blameAgain
 			}
-			sum += of[i].weight
+			sum += c.of[i].weight
 		}
-		for _, s := range of {
-			out[s.cause] = 1 - (1-out[s.cause])*(1-s.weight/sum)
+		for _, s := range c.of {
+			out[s.cause] = 1 - (1-out[s.cause])*(1-c.share*s.weight/sum)
 		}
 	}
 	return out
