@@ -47,7 +47,7 @@ func (s *raceState) explore(stage string, share float64) bool {
 	case o.from == nil:
 		s.launch(o.candidate, stage, share)
 	default:
-		s.mend(s.launchChange(o.from, o.change, stage, share), share)
+		s.launchChange(o.from, o.change, stage, share)
 	}
 	return true
 }

@@ -72,6 +72,7 @@ type spreads struct {
 const (
 	elsewhere   = 0.6  // share of a part's variance that is of all engines
 	blindSpread = 0.35 // of rest and bias, besides, where nothing was predicted
+	blindPart   = 0.15 // of a part, besides, there
 	oddSpread   = 1
 	// offsetSpread is that of what all figures of an earlier study have in common: its
 	// baseline, its load, its machine. So its ratios say something, its level nothing.
@@ -283,7 +284,8 @@ func (s *Model) At(p Point) (mean, sd float64) {
 // relation is what two configurations have in common, whatever the view.
 type relation struct {
 	same     []float64 // by parameter: 1 the same value, 0 another; near numbers in between
-	sum      float64   // of same
+	sum      float64   // of same, numbers for a part
+	all      float64   // of same
 	alike    float64   // of all together: exp of the negative distance
 	equal    bool
 	engine   bool    // is the same
@@ -300,6 +302,7 @@ const (
 	numberApart = 0.3
 	idleApart   = 0.1 // as a factor
 	idleEffect  = 0.002
+	numberShare = 0.2 // of the variance that choices have: what is wrong about a number is less
 	defaultLike = 0.3 // how much a number resembles the engine's own, which is not known
 )
 
@@ -334,7 +337,12 @@ func relate(p, q Point) relation {
 		if idle && a.Ordered {
 			r.same[i] = max(r.same[i], 1-idleApart)
 		}
-		r.sum += r.same[i]
+		r.all += r.same[i]
+		if a.Ordered {
+			r.sum += numberShare * r.same[i]
+		} else {
+			r.sum += r.same[i]
+		}
 	}
 	r.equal = distance == 0
 	r.alike = math.Exp(-distance)
@@ -359,7 +367,7 @@ func (v *view) kernel(r relation) float64 {
 		k += v.engine * v.engine
 	}
 	if r.silent {
-		k += blindSpread * blindSpread * r.alike
+		k += blindSpread*blindSpread*r.alike + blindPart*blindPart*r.all
 		if r.engine {
 			k += blindSpread * blindSpread
 		}
