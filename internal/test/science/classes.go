@@ -1,7 +1,7 @@
 package science
 
 import (
-	"fmt"
+	"errors"
 	"slices"
 
 	"perflab/internal/engine"
@@ -15,7 +15,7 @@ func Classes() []Class {
 		{Name: "dense", About: "dense models, one node", draw: simple(denseShapes)},
 		{Name: "experts", About: "mixture of experts, one node", draw: simple(expertShapes)},
 		{Name: "nodes", About: "several nodes", draw: simple(nodeShapes)},
-		{Name: "slo", About: "a latency or throughput with a bound that the best without it just misses", draw: drawSLO, holds: boundBinds},
+		{Name: "slo", About: "a latency or throughput with a bound that the best without it just misses", draw: drawSLO},
 		{Name: "pair", About: "two settings that gain only together, of which the simulator knows nothing", draw: drawPair, holds: bestHas},
 		{Name: "refused", About: "the best is in a region most of which is refused", draw: drawRefused, holds: mostlyRefused},
 		{Name: "wrong engine", About: "an engine is up to three times as fast or slow as predicted", draw: drawWrongEngine},
@@ -109,7 +109,7 @@ func (d *drawer) usual(shapes []shape) {
 	d.load(pick(d, burst, burst, closed, rate, rate))
 	d.hide()
 	if d.chance(0.2) {
-		d.Thresholds = []Threshold{{d.boundMetric(), d.between(1, 1.5)}}
+		d.Thresholds = []Threshold{{d.boundMetric(), d.between(1, 1.5), 0.1}}
 	}
 }
 
@@ -135,49 +135,35 @@ func drawSLO(d *drawer) {
 	d.begin(anywhere()...)
 	d.load(pick(d, closed, rate, rate))
 	d.hide()
-	d.Thresholds = []Threshold{{d.boundMetric(), d.between(0.6, 0.98)}}
+	d.Thresholds = []Threshold{{d.boundMetric(), d.between(0.6, 0.98), 0.04}}
 	d.trim()
 }
 
-// leastMeeting is the share of configurations that must meet a bound which binds: fewer
-// are no landscape but a needle.
-const leastMeeting = 0.02
-
-// boundBinds reports whether enough configurations meet the bounds.
-func boundBinds(w *World) bool {
-	meet := 0
-	for _, c := range w.valid {
-		if f, refused := w.Truth(c); refused == "" && len(w.Objective.Misses(f)) == 0 {
-			meet++
-		}
-	}
-	return float64(meet) >= leastMeeting*float64(w.runs)
-}
-
-// choices are the parameters that one chooses among.
-var choices = []string{
-	engine.TP, engine.PP, engine.DP, engine.ExpertParallel, engine.KVDtype, engine.Speculative, engine.MaxNumSeqs, engine.MaxBatched, engine.MemoryShare,
-}
+// choices are the parameters that one chooses among, limits those with a number.
+var (
+	choices = []string{"engine", "model", engine.TP, engine.PP, engine.DP, engine.ExpertParallel, engine.KVDtype, engine.Speculative}
+	limits  = []string{engine.MaxNumSeqs, engine.MaxBatched, engine.MemoryShare}
+)
 
 func drawPair(d *drawer) {
 	d.usual(anywhere())
 	var one, other tune.Config
 	for range 20 {
 		a, v, ok := d.setting(true, choices...)
-		b, u, too := d.setting(true, append(slices.Clone(choices), "engine", "model")...)
+		b, u, too := d.setting(true, slices.Concat(choices, limits)...)
 		if ok && too && a != b {
 			one, other = tune.Config{a: v}, tune.Config{b: u}
 			break
 		}
 	}
 	if one == nil {
-		d.err = fmt.Errorf("no two settings to choose")
+		d.err = errors.New("no two settings to choose")
 		return
 	}
 	d.Subject = []tune.Config{one, other}
 	d.slow(d.between(1.02, 1.1), one)
 	d.slow(d.between(1.02, 1.1), other)
-	d.Lead = d.between(1.06, 1.25)
+	d.Lead = d.between(1.05, 1.2)
 	d.trim()
 	d.Refusals = nil // it is not this class's affair whether they run
 }
@@ -202,40 +188,40 @@ var memoryLogs = map[string]string{
 // What an engine prints whose log says nothing that perflab knows.
 const unknownLog = "SIMULATED: worker 0 exited"
 
-// drawRefused has an engine or a layout, better than predicted, that does not run unless
-// something is set as it is by few.
+// drawRefused has an engine or a layout that is best and does not run unless something
+// is set as it is by few: it wants less memory or smaller batches, and says so, or it wants
+// another choice, and says nothing.
 func drawRefused(d *drawer) {
 	d.usual(spread())
-	if d.Narrow[engine.MemoryShare] == nil {
-		d.Narrow[engine.MemoryShare] = []string{"", "0.85", "0.95"}
-	}
-	region, flag, log := tune.Config{}, tune.Config{}, unknownLog
 	name, v, ok := d.setting(true, pick(d, "engine", engine.TP))
 	if !ok {
-		d.err = fmt.Errorf("nothing to refuse")
+		d.err = errors.New("nothing to refuse")
 		return
 	}
-	region[name] = v
-	switch pick(d, "memory", "memory", "flag", "flag", "batch") {
+	region, flag, r := tune.Config{name: v}, "", Refusal{}
+	var runs []string // values of the flag
+	switch pick(d, "memory", "batch", "requests", "choice", "choice") {
 	case "memory":
-		flag, log = tune.Config{engine.MemoryShare: "0.85"}, ""
+		flag, runs = engine.MemoryShare, []string{"0.85"}
+		d.Narrow[flag] = []string{"", "0.85", "0.95"}
 	case "batch":
-		values := d.Narrow[engine.MaxBatched]
-		flag, log = tune.Config{engine.MaxBatched: values[1]}, ""
+		flag, runs = engine.MaxBatched, d.Narrow[engine.MaxBatched][1:2]
+	case "requests":
+		flag, runs = engine.MaxNumSeqs, d.Narrow[engine.MaxNumSeqs][1:3]
 	default:
-		f, u, ok := d.setting(true, engine.KVDtype, engine.MaxNumSeqs, engine.ExpertParallel, engine.PP, engine.MaxBatched)
-		if !ok || f == name {
-			d.err = fmt.Errorf("no flag that it wants")
+		f, u, ok := d.setting(true, engine.KVDtype, engine.ExpertParallel, engine.PP, engine.DP, engine.Speculative)
+		if !ok {
+			d.err = errors.New("no choice that it wants")
 			return
 		}
-		flag = tune.Config{f: u}
+		flag, runs, r.Log = f, []string{u}, unknownLog
+		if d.chance(0.4) {
+			r.Known, r.Log = true, "SIMULATED: the guide knows that this does not run"
+		}
 	}
-	d.Subject = []tune.Config{region, flag}
+	r.When = func(c tune.Config) bool { return has(region)(c) && !slices.Contains(runs, c[flag]) }
+	d.Subject = []tune.Config{region, {flag: pick(d, runs...)}}
 	d.Lead = d.between(1.06, 1.3)
-	r := Refusal{When: func(c tune.Config) bool { return has(region)(c) && !has(flag)(c) }, Log: log}
-	if log == unknownLog && d.chance(0.4) {
-		r.Known, r.Log = true, "SIMULATED: the guide knows that this does not run"
-	}
 	d.Refusals = append(d.Refusals, r)
 	d.trim()
 }
@@ -283,7 +269,7 @@ func drawWrongLayout(d *drawer) {
 	d.usual(spread())
 	name, v, ok := d.setting(false, engine.TP, engine.PP, engine.ExpertParallel, engine.DP)
 	if !ok {
-		d.err = fmt.Errorf("one layout")
+		d.err = errors.New("one layout")
 		return
 	}
 	d.wrongAbout(name, v)

@@ -63,17 +63,18 @@ type Landscape struct {
 	Kind     string   // of noise, where all are equal
 
 	Subject []tune.Config // settings that its class is about
-	Lead    float64       // how many times as good as without all of them the best has them at least; 0: as it comes
+	Lead    float64       // how many times as good the best with all of them is as the best of the rest; 0: as it comes
 }
 
 // workload is what the one workload of a landscape is called.
 const workload = "load"
 
 // Threshold is an upper bound of a figure, as a factor of what the configuration has
-// that is best without it.
+// that is best without it, or higher, so that a share of all that run meet it.
 type Threshold struct {
 	Metric string
 	Factor float64
+	Meet   float64
 }
 
 // Noise is what a measurement adds to the truth, as standard deviations of

@@ -365,11 +365,15 @@ func (w *World) explore() {
 	w.bound()
 }
 
-// leastSlow is how much faster than all else something may be that nobody knows.
-const leastSlow = 0.55
+// By how much what the class is about may be faster or slower than else, and how near its
+// lead must come.
+const (
+	mostLift = 1.8
+	nearLead = 1.08
+)
 
-// lift makes the best of what the class is about lead the best of the rest, as far as is
-// plausible.
+// lift makes the best of what the class is about lead the best of the rest as it should,
+// as far as that is plausible.
 func (w *World) lift() {
 	if w.Lead == 0 {
 		return
@@ -377,15 +381,18 @@ func (w *World) lift() {
 	subject := func(c tune.Config) bool {
 		return !slices.ContainsFunc(w.Subject, func(s tune.Config) bool { return !has(s)(c) })
 	}
-	for slow := 1.0; ; {
-		with := w.bestOf(subject)
+	slow := 1.0
+	for range 20 {
 		without := w.bestOf(func(c tune.Config) bool { return !subject(c) })
-		gain := w.Objective.Gain(without, with)
-		if gain == nil || 1+*gain >= w.Lead {
+		gain := w.Objective.Gain(without, w.bestOf(subject))
+		if gain == nil || 1+*gain >= w.Lead && 1+*gain <= nearLead*w.Lead {
 			return
 		}
-		by := min(0.98, (1+*gain)/w.Lead)
-		if slow *= by; slow < leastSlow {
+		by := (1 + *gain) / (w.Lead * math.Sqrt(nearLead))
+		if w.Load.Rate > 0 { // where queues make much of little
+			by = math.Sqrt(by)
+		}
+		if slow *= by; max(slow, 1/slow) > mostLift {
 			return
 		}
 		w.Effects = append(w.Effects, Effect{When: subject, Slow: by})
@@ -420,19 +427,27 @@ func (w *World) bound() {
 	f, _ := w.Truth(w.best)
 	w.Objective.SLOs = slices.Clone(w.Objective.SLOs)
 	for _, t := range w.Thresholds {
-		w.Objective.SLOs = append(w.Objective.SLOs, tune.Bound{Metric: t.Metric, Op: "<=", Limit: rounded(t.Factor * f[t.Metric])})
+		var all []float64
+		for _, c := range w.valid {
+			if f, refused := w.Truth(c); refused == "" {
+				all = append(all, f[t.Metric])
+			}
+		}
+		slices.Sort(all)
+		limit := max(t.Factor*f[t.Metric], stat.Quantile(all, t.Meet))
+		w.Objective.SLOs = append(w.Objective.SLOs, tune.Bound{Metric: t.Metric, Op: "<=", Limit: rounded(limit)})
 	}
 	w.best = nil
 	w.findBest()
 }
 
-// rounded is a number of three digits.
+// rounded is a number of three digits, no less.
 func rounded(v float64) float64 {
 	if !(v > 0) {
 		return v
 	}
 	unit := math.Pow(10, math.Floor(math.Log10(v))-2)
-	return math.Round(v/unit) * unit
+	return math.Ceil(v/unit) * unit
 }
 
 func (w *World) findBest() {
