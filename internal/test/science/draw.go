@@ -23,15 +23,28 @@ type Class struct {
 	draw  func(*drawer)
 	holds func(*World) bool // that a landscape is of its class; nil: any is
 	equal bool
+	small bool
 }
 
-// What a landscape must be to be of use: configurations that run, so that a budget is no
-// sweep, and no more than can be evaluated.
-const (
-	fewestRun   = 100
-	mostProduct = 1600
-	mostDraws   = 60
+// Small is the class with landscapes that are evaluated in a moment, for tests
+// that are no comparison.
+func (c Class) Small() Class {
+	c.small = true
+	return c
+}
+
+// size is what a landscape must be to be of use: configurations that run, so that a budget
+// is no sweep, and no more than can be evaluated; and the tokens that its load generates
+// altogether, about, as replays take their time in proportion.
+type size struct{ run, product, burst, rate int }
+
+var (
+	whole  = size{100, 1600, 12000, 8000}
+	little = size{40, 250, 3000, 2500}
 )
+
+// mostDraws bounds how often a landscape is drawn again.
+const mostDraws = 60
 
 // Draw is the landscape of a class and a seed. One whose baseline does not run, of which
 // nothing meets the bounds, or which is not of the class after all, is drawn again.
@@ -39,6 +52,9 @@ func Draw(c Class, seed uint64) (*World, error) {
 	var last error
 	for n := range mostDraws {
 		name := fmt.Sprintf("%s %d", c.Name, seed)
+		if c.small {
+			name = "small " + name
+		}
 		if n > 0 {
 			name += fmt.Sprintf(" draw %d", n+1)
 		}
@@ -52,7 +68,10 @@ func Draw(c Class, seed uint64) (*World, error) {
 }
 
 func attempt(c Class, seed uint64, name string) (*World, error) {
-	d := &drawer{Rand: stat.Stream(seed, "landscape "+name)}
+	d := &drawer{Rand: stat.Stream(seed, "landscape "+name), size: whole}
+	if c.small {
+		d.size = little
+	}
 	d.Name, d.Class, d.Seed, d.Equal = name, c.Name, seed, c.equal
 	c.draw(d)
 	if d.err != nil {
@@ -62,7 +81,7 @@ func attempt(c Class, seed uint64, name string) (*World, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case w.runs < fewestRun:
+	case w.runs < d.size.run:
 		return nil, fmt.Errorf("landscape %s: %d configurations run", name, w.runs)
 	case c.holds != nil && !c.holds(w):
 		return nil, fmt.Errorf("landscape %s is not of its class", name)
@@ -75,6 +94,7 @@ type drawer struct {
 	*rand.Rand
 	Landscape
 	shape shape
+	size  size
 	err   error
 }
 
@@ -223,13 +243,6 @@ const (
 	rate   = "rate"   // as it comes
 )
 
-// Tokens that a load generates altogether, about, in a burst and at a rate: replays take
-// their time in proportion.
-const (
-	burstTokens = 12000
-	rateTokens  = 8000
-)
-
 // load chooses lengths, how requests come, and an objective that goes with it.
 func (d *drawer) load(kind string) {
 	in, out := d.between(80, 2500), d.between(50, 220)
@@ -238,13 +251,13 @@ func (d *drawer) load(kind string) {
 	}
 	d.Load = calib.Load{Input: lengths(in), Output: lengths(out)}
 	d.Set = map[string]string{engine.MaxModelLen: strconv.Itoa(4096 * int(math.Ceil((4*in+4*out+64)/4096)))}
-	tokens := float64(burstTokens)
+	tokens := d.size.burst
 	d.Objective = tune.Objective{Metric: "total_token_throughput", Higher: true, MinGain: 0.02}
 	switch kind {
 	case closed:
 		d.Load.Concurrency = pick(d, 16, 32, 48, 64, 96)
 	case rate:
-		tokens = rateTokens
+		tokens = d.size.rate
 		d.Busy = d.between(0.25, 0.9)
 		d.Latency = true
 		d.Objective = tune.Objective{Metric: pick(d, "mean_e2el_ms", "mean_e2el_ms", "p99_e2el_ms", "mean_tpot_ms", "mean_ttft_ms"), MinGain: 0.02}
@@ -254,7 +267,7 @@ func (d *drawer) load(kind string) {
 			d.Narrow[engine.Speculative] = d.some(2, "ngram:2", "ngram:3", "ngram:4", "ngram:5")
 		}
 	}
-	d.Load.Requests = int(max(50, min(160, tokens/out)))
+	d.Load.Requests = max(30, tokens/240, min(tokens/75, int(float64(tokens)/out)))
 	if kind == burst && d.chance(0.3) {
 		d.Objective.Metric = "output_throughput"
 	}
@@ -320,7 +333,7 @@ func (d *drawer) trim() {
 	needed := func(name, v string) bool {
 		return v == d.Baseline[name] || slices.ContainsFunc(d.Subject, func(s tune.Config) bool { w, ok := s[name]; return ok && w == v })
 	}
-	for d.size() > mostProduct {
+	for d.product() > d.size.product {
 		var may [][2]string
 		for _, name := range sortedNames(d.Narrow) {
 			for _, v := range d.Narrow[name] {
@@ -338,7 +351,7 @@ func (d *drawer) trim() {
 	}
 }
 
-func (d *drawer) size() int {
+func (d *drawer) product() int {
 	n := len(d.Engines) * len(d.Models)
 	for _, values := range d.Narrow {
 		n *= len(values)

@@ -18,14 +18,14 @@ import (
 	"perflab/internal/tune"
 )
 
-// drawn is a landscape of a class by the first seed from one on that fits.
+// drawn is a small landscape of a class.
 func drawn(t *testing.T, class string, seed uint64) *World {
 	t.Helper()
 	i := slices.IndexFunc(Classes(), func(c Class) bool { return c.Name == class })
 	if i < 0 {
 		t.Fatalf("no class is called %s", class)
 	}
-	w, err := Draw(Classes()[i], seed)
+	w, err := Draw(Classes()[i].Small(), seed)
 	if err != nil {
 		t.Fatal(err)
 	}
