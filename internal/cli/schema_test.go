@@ -27,11 +27,22 @@ func studySchema() ([]byte, error) {
 	if err := describeWorkloads(s); err != nil {
 		return nil, err
 	}
+	requireBaseline(s)
 	b, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("encode the schema: %w", err)
 	}
 	return append(b, '\n'), nil
+}
+
+// requireBaseline has every study give what its gains are counted from: a survey its candidates,
+// the others a baseline.
+func requireBaseline(s *jsonschema.Schema) {
+	survey := jsonschema.NewProperties()
+	survey.Set("strategy", &jsonschema.Schema{Const: study.Survey})
+	s.If = &jsonschema.Schema{Properties: survey, Required: []string{"strategy"}}
+	s.Then = &jsonschema.Schema{Required: []string{"candidates"}}
+	s.Else = &jsonschema.Schema{Required: []string{"baseline"}}
 }
 
 // describeWorkloads gives the keys of a workload the words that perflab bench

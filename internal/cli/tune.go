@@ -25,6 +25,7 @@ import (
 	"perflab/internal/result"
 	"perflab/internal/rundir"
 	"perflab/internal/study"
+	"perflab/internal/tune"
 )
 
 type tuneFlags struct {
@@ -166,12 +167,18 @@ func keptTrials(n int) string {
 	return fmt.Sprintf("the %d trials that ended are kept; --resume continues", n)
 }
 
-// errNothing ends a study that has nothing to recommend.
-var errNothing = errors.New("no configuration could be measured: the report names each one's reason")
+// Errors that end a study which has nothing to recommend.
+var (
+	errNothing = errors.New("no configuration could be measured: the report names each one's reason")
+	errUnfit   = errors.New("no configuration is recommended, though some were measured: the report says why")
+)
 
 // judgeStudy decides the exit status of a study that came to its end.
 func judgeStudy(s outcome.Study) error {
 	if s.Recommended == nil || s.Recommended.Summary == nil {
+		if slices.ContainsFunc(s.Trials, func(t outcome.Trial) bool { return t.Status == tune.Measured }) {
+			return errUnfit
+		}
 		return errNothing
 	}
 	var base result.Summary
@@ -221,7 +228,7 @@ func writeStudyReport(env Env, dir string, s outcome.Study) (doc.Document, error
 // of its blocks, and plots of the calls of the recommended run, where they are
 // still there.
 func studyOptions(dir string, s outcome.Study, block string) report.Options {
-	o := report.Options{Block: cmp.Or(block, s.Block), Repeat: "perflab tune study.yaml --out NEW"}
+	o := report.Options{Dir: dir, Block: cmp.Or(block, s.Block), Repeat: "perflab tune study.yaml --out NEW"}
 	if s.Recommended == nil {
 		return o
 	}

@@ -6,6 +6,7 @@ import (
 
 	"perflab/internal/outcome"
 	"perflab/internal/result"
+	"perflab/internal/tune"
 )
 
 // TestJudgeStudy: the exit status says when a study ends without an answer.
@@ -17,6 +18,8 @@ func TestJudgeStudy(t *testing.T) {
 		want  error
 	}{
 		{"nothing measured", outcome.Study{}, errNothing},
+		{"one measured, nothing recommended", outcome.Study{Trials: []outcome.Trial{{Status: tune.Refused}, {Status: tune.Measured}}}, errUnfit},
+		{"one refused", outcome.Study{Trials: []outcome.Trial{{Status: tune.Refused}}}, errNothing},
 		{"no SLO", outcome.Study{Recommended: &outcome.Pick{Summary: slow}}, nil},
 		{"met", outcome.Study{Objective: outcome.Objective{SLOs: []string{"p99_ttft_ms <= 1000"}}, Recommended: &outcome.Pick{Summary: slow}}, nil},
 		{"missed", outcome.Study{Objective: outcome.Objective{SLOs: []string{"p99_ttft_ms <= 500"}}, Recommended: &outcome.Pick{Summary: slow}}, errMissed},

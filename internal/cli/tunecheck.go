@@ -34,10 +34,13 @@ func checkStudy(ctx context.Context, env Env, path string, s *study.Study) error
 	v.live = startLive(env, v.text, nil)
 	p, ok, err := lab.Rank(ctx, s, replayPredictor{}, v.watch)
 	v.live.end()
-	if err != nil || !ok {
-		return err
+	if err == nil && ok {
+		err = writePreview(env.Stdout, p)
 	}
-	return writePreview(env.Stdout, p)
+	if err == nil && p.Doubt != "" {
+		fmt.Fprintf(env.Stdout, "\nwarning: %s\n", p.Doubt)
+	}
+	return err
 }
 
 func writePreview(out io.Writer, p lab.Preview) error {
@@ -52,7 +55,7 @@ func writePreview(out io.Writer, p lab.Preview) error {
 		if a.Predicted != nil {
 			predicted = fmt.Sprintf("%.2f", *a.Predicted)
 		}
-		fmt.Fprintf(w, "  %s\t%s\t%s\n", predicted, a.Label, origin(a))
+		fmt.Fprintf(w, "  %s\t%s\t%s\n", predicted, a.Label, a.Remark())
 	}
 	if len(p.Candidates) < 2 {
 		fmt.Fprint(w, "\nThere is nothing to race: widen space, or name further engines, checkpoints or arms.\n")
@@ -72,13 +75,6 @@ func writePreview(out io.Writer, p lab.Preview) error {
 	}
 	fmt.Fprintf(w, "\nLaunches: at most %d, of which %d are kept to confirm the winner and to leave out what it does not need%s.\n", p.Launches, p.Reserved, bounded(p))
 	return w.Flush()
-}
-
-func origin(a lab.PreviewCandidate) string {
-	if a.Prior == "" {
-		return ""
-	}
-	return "(" + a.Prior + ")"
 }
 
 // bounded says what else ends the search.

@@ -47,3 +47,12 @@ func TestRankedIsSaid(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// TestPreviewShorter: what a configuration cuts of the context stands beside its name.
+func TestPreviewShorter(t *testing.T) {
+	var b strings.Builder
+	p := lab.Preview{Candidates: []lab.PreviewCandidate{{Label: "a", Prior: "the study", Shorter: "serves requests of up to 4096 tokens, the baseline of up to 8192"}}}
+	if err := writePreview(&b, p); err != nil || !strings.Contains(b.String(), "(the study; serves requests of up to 4096 tokens, the baseline of up to 8192)") {
+		t.Errorf("%v\n%s", err, b.String())
+	}
+}

@@ -19,7 +19,7 @@ func (c Command) String() string {
 	args := c.Argv()
 	var before strings.Builder
 	for _, f := range c.Files() {
-		before.WriteString(hereBegin + f.Name + hereWord + strings.TrimSuffix(f.Text, "\n") + hereEnd)
+		before.WriteString(HereDocument(f.Name, f.Text))
 		for i := range args {
 			args[i] = strings.ReplaceAll(args[i], "{file:"+f.Name+"}", f.Name)
 		}
@@ -33,6 +33,11 @@ func (c Command) String() string {
 		}
 	}
 	return before.String() + shellLine(c.Env, args)
+}
+
+// HereDocument writes a file in a shell.
+func HereDocument(name, text string) string {
+	return hereBegin + name + hereWord + strings.TrimSuffix(text, "\n") + hereEnd
 }
 
 // shellLine is a command with its environment as it pastes into a shell.

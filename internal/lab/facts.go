@@ -54,6 +54,7 @@ func (m *factsMaker) assemble(partial bool, trials []trialRecord, r tune.Result)
 		f.Stages = append(f.Stages, m.stage(d))
 	}
 	m.comparePicks(&f, r)
+	f.Doubts = m.doubts(trials, r.Gain)
 	if r.Evidence != nil {
 		f.Race = m.raceFacts(f, r, trials)
 	}
@@ -85,6 +86,9 @@ func (m *factsMaker) comparePicks(f *outcome.Study, r tune.Result) {
 	primary := m.Workloads[0].Name
 	f.Baseline = pick(f.Trials, base, primary)
 	f.Recommended = pick(f.Trials, won, primary)
+	if t := trialByID(f.Trials, won); t != nil {
+		f.Recommended.Shorter = m.ShorterContext(t.Config)
+	}
 	if f.Recommended != nil && m.Strategy != study.Survey {
 		f.Recommended.Gain = r.Gain
 		if r.Interval != nil {
@@ -131,6 +135,7 @@ func pick(trials []outcome.Trial, id int, primary string) *outcome.Pick {
 	}
 	return &outcome.Pick{
 		Trial: t.ID, Label: t.Label, Engine: t.Engine, Command: t.Command, Replicas: t.Replicas,
+		Processes: t.Processes, Script: t.Script,
 		Summary: summaryOf(trials, id, primary),
 	}
 }

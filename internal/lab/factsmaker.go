@@ -19,6 +19,7 @@ type factsMaker struct {
 	engineVersion func(string) string // of an engine, as far as it is known
 	workloads     []outcome.Load      // as facts: opening a dataset takes time
 	ground        *ground
+	foreseen      string // why configurations can hardly be told apart, before anything was launched
 }
 
 func trialByID(trials []outcome.Trial, id int) *outcome.Trial {

@@ -154,22 +154,35 @@ func (l *launcher) deployment(pl study.Configuration, places [][]cluster.Node, d
 		}
 		cmd = cmd.Whole()
 	}
+	var err error
+	if spec.Replicas, err = l.replicas(cmd, places); err != nil {
+		return spec, err
+	}
+	for i := range spec.Replicas {
+		rep := &spec.Replicas[i]
+		rep.Argv = append(slices.Clip(stand), rep.Argv...)
+	}
+	return spec, nil
+}
+
+// replicas are the processes of a command in each place.
+func (l *launcher) replicas(cmd engine.Command, places [][]cluster.Node) ([]deploy.Replica, error) {
+	var out []deploy.Replica
 	for _, place := range places {
 		parts, err := cluster.Spread(cmd, place, l.Runtime.Spread)
 		if err != nil {
-			return spec, err
+			return nil, err
 		}
 		rep := deploy.Spread(parts)
-		if spec.Visible == "" {
+		if l.ground.pool.Variable == "" {
 			rep.Devices = nil
 			for i := range rep.Peers {
 				rep.Peers[i].Devices = nil
 			}
 		}
-		rep.Argv = append(slices.Clip(stand), rep.Argv...)
-		spec.Replicas = append(spec.Replicas, rep)
+		out = append(out, rep)
 	}
-	return spec, nil
+	return out, nil
 }
 
 // limits are how long a start of an engine may take, and how long its logs may be silent. A

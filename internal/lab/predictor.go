@@ -35,6 +35,7 @@ type replayPredictor struct {
 	stopped     func() bool               // the study was interrupted: a search that ranks ends at once
 	loads       map[string]*predictedLoad // by workload
 	predictions map[string]map[string]float64
+	fell        map[string]bool // predictions of runs that fall behind their rate
 }
 
 // predictedLoad is the part of a workload that predictions are of.
@@ -50,7 +51,7 @@ func (l *session) predictor(ctx context.Context) tune.Predictor {
 		return study.NoPredictor{}
 	}
 	return &replayPredictor{
-		l: l, loads: map[string]*predictedLoad{}, predictions: map[string]map[string]float64{},
+		l: l, loads: map[string]*predictedLoad{}, predictions: map[string]map[string]float64{}, fell: map[string]bool{},
 		ctx:     ctx,
 		stopped: func() bool { return ctx.Err() != nil },
 	}
@@ -58,13 +59,10 @@ func (l *session) predictor(ctx context.Context) tune.Predictor {
 
 // Predict replays a part of a workload on a configuration, once.
 func (f *replayPredictor) Predict(c tune.Config, name string) (map[string]float64, bool) {
-	key, err := json.Marshal(c)
-	if err != nil {
-		panic("lab: encode a configuration: " + err.Error()) // a map of texts
-	}
-	at := name + " " + string(key)
+	at := predictionKey(c, name)
 	figures, known := f.predictions[at]
 	if !known && !f.stopped() {
+		var err error
 		if figures, err = f.replay(c, name); err != nil {
 			figures = nil
 		}
@@ -75,6 +73,21 @@ func (f *replayPredictor) Predict(c tune.Config, name string) (map[string]float6
 		})
 	}
 	return figures, figures != nil
+}
+
+// predictionKey tells predictions apart.
+func predictionKey(c tune.Config, workload string) string {
+	key, err := json.Marshal(c)
+	if err != nil {
+		panic("lab: encode a configuration: " + err.Error()) // a map of texts
+	}
+	return workload + " " + string(key)
+}
+
+// behind reports whether a configuration is predicted to fall behind the rate of a workload.
+func (f *replayPredictor) behind(c tune.Config, workload string) bool {
+	f.Predict(c, workload)
+	return f.fell[predictionKey(c, workload)]
 }
 
 func (f *replayPredictor) replay(c tune.Config, name string) (map[string]float64, error) {
@@ -95,6 +108,7 @@ func (f *replayPredictor) replay(c tune.Config, name string) (map[string]float64
 	if status, why := judgeRun(name, o.Summary); status != tune.Measured {
 		return nil, fmt.Errorf("predicted: %s", why)
 	}
+	f.fell[predictionKey(c, name)] = saturated(o.Summary)
 	return o.Summary.Figures, nil
 }
 

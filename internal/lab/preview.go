@@ -5,6 +5,7 @@ import (
 	"context"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"perflab/internal/bench"
@@ -21,6 +22,7 @@ type Preview struct {
 	Launches   int           // launches, at most
 	Reserved   int           // of them, for the confirmation and the ablation
 	Took       time.Duration // to predict
+	Doubt      string        // why launches can hardly tell configurations apart, "" for nothing
 }
 
 // PreviewCandidate is a candidate before the race.
@@ -29,18 +31,29 @@ type PreviewCandidate struct {
 	Prior     string
 	Command   string
 	Predicted *float64 // ratio to the baseline in the direction that is better; nil: cannot be predicted
+	Shorter   string   // what it cuts of the context, "" for nothing
 	Refused   string   // why it will not be launched
 }
 
-// Rank ranks the candidates of a race. Of another strategy there is nothing to say,
-// and ok is false. watch is told of every configuration that is predicted.
-func Rank(ctx context.Context, s *study.Study, p bench.Predictor, watch func(Status)) (out Preview, ok bool, err error) {
-	if s.Strategy != study.Race {
-		return out, false, nil
+// Remark is where the candidate comes from and what its label does not say, in brackets; "" for nothing.
+func (c PreviewCandidate) Remark() string {
+	parts := slices.DeleteFunc([]string{c.Prior, c.Shorter}, func(s string) bool { return s == "" })
+	if len(parts) == 0 {
+		return ""
 	}
+	return "(" + strings.Join(parts, "; ") + ")"
+}
+
+// Rank ranks the candidates of a race. Of another strategy there is nothing to rank: ok is
+// false, and there is the doubt alone. watch is told of every configuration that is predicted.
+func Rank(ctx context.Context, s *study.Study, p bench.Predictor, watch func(Status)) (out Preview, ok bool, err error) {
 	begun := time.Now()
 	l := newSession(s, Options{Predictor: p, Watch: watch})
 	predictor := l.predictor(ctx)
+	if s.Strategy != study.Race {
+		out.Doubt = l.foresee(predictor, nil)
+		return out, false, nil
+	}
 	st, field, err := s.NewStrategy(predictor)
 	if err != nil {
 		return out, true, err
@@ -63,8 +76,10 @@ func Rank(ctx context.Context, s *study.Study, p bench.Predictor, watch func(Sta
 		if v, ok := l.predictedLog(predictor, a.Config); ok && based {
 			c.Predicted = new(math.Exp(v - base))
 		}
+		c.Shorter = s.ShorterContext(a.Config)
 		out.Candidates = append(out.Candidates, c)
 	}
+	out.Doubt = l.foresee(predictor, field)
 	slices.SortStableFunc(out.Candidates, func(a, b PreviewCandidate) int {
 		switch {
 		case a.Predicted == nil || b.Predicted == nil:

@@ -32,6 +32,9 @@ func (m *factsMaker) candidates(ends []tune.Outcome, trials []trialRecord) []out
 			Label: a.Label, Engine: a.Config["engine"], Prior: a.Prior, Trials: a.Trials, State: a.State, Finding: a.Reason,
 			Predicted: a.Predicted, Expected: a.Expected, Measured: a.Measured,
 		}
+		if a.State != tune.StateRefused {
+			c.Shorter = m.ShorterContext(a.Config)
+		}
 		i := slices.IndexFunc(trials, func(t trialRecord) bool { return maps.Equal(t.Config, a.Config) })
 		if i >= 0 {
 			c.Command = trials[i].Command

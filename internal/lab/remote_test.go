@@ -135,6 +135,9 @@ runtime:
 			readBy(t, dir, r, gauge.SourceHost, node)
 		}
 	}
+	for _, r := range f.Trials {
+		asLaunched(t, dir, r)
+	}
 	for name, want := range map[string]string{"replica-0.log": "--node-rank 0", "replica-0.rank-1.log": "--node-rank 1"} {
 		b, err := os.ReadFile(filepath.Join(dir, "trials", "002", "logs", name))
 		if err != nil || !strings.Contains(string(b), want) {

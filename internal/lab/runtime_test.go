@@ -192,7 +192,7 @@ func TestUnlike(t *testing.T) {
 
 // Where there are no accelerators to deal, no process of a replica is dealt any.
 func TestNoDevicesToDeal(t *testing.T) {
-	text := strings.NewReplacer("Qwen/Qwen3-32B", "/models/m.gguf", "gpu: h100-sxm, gpus: 2", "gpu: cpu, gpus: 2, nodes: 2", "engine: vllm", "engine: llamacpp",
+	text := strings.NewReplacer("Qwen/Qwen3-14B", "/models/m.gguf", "gpu: h100-sxm, gpus: 2", "gpu: cpu, gpus: 2, nodes: 2", "engine: vllm", "engine: llamacpp",
 		"{label: SGLang, engine: sglang, set: {tp: 2}}", "{label: Q8, set: {threads: 2}}",
 		"{kind: predicted}", "{kind: ssh, spread: rpc, hosts: [{name: a, address: 10.0.0.1}, {name: b, address: 10.0.0.2}]}").Replace(good)
 	l := with(t, text, nil)

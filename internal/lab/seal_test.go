@@ -171,8 +171,8 @@ func TestAnotherStudy(t *testing.T) {
 	dir, _ := tuned(t, small, replay{})
 	withKey := strings.Replace(small, "runtime:", "engines: {vllm: {env: [HF_TOKEN=hf_verysecret]}}\nruntime:", 1)
 	for name, tt := range map[string]struct{ text, version, want string }{
-		"file":     {strings.Replace(small, "Qwen3-8B", "Qwen3-32B", 1), "", "is of another study ("},
-		"line":     {strings.Replace(small, "Qwen3-8B", "Qwen3-32B", 1), "", "study.yaml from line 2 on)"},
+		"file":     {strings.Replace(small, "Qwen3-8B", "Qwen3-14B", 1), "", "is of another study ("},
+		"line":     {strings.Replace(small, "Qwen3-8B", "Qwen3-14B", 1), "", "study.yaml from line 2 on)"},
 		"version":  {small, "v2", "the study file is as it was, but perflab v1 began the study and this is v2, which reads it as another one: resume with v1, or begin anew"},
 		"secret":   {withKey, "v1", "study.yaml from line"},
 		"strategy": {small, "v1", "(the study file is as it was: --strategy, or a file of recipes that it names, is another)"},
@@ -187,7 +187,7 @@ func TestAnotherStudy(t *testing.T) {
 			t.Errorf("%s: %v, want %s", name, err, tt.want)
 		}
 	}
-	if _, err := tuneAgain(t, dir, strings.Replace(small, "Qwen3-8B", "Qwen3-32B", 1)); err == nil || !strings.Contains(err.Error(), "from line 2 on") {
+	if _, err := tuneAgain(t, dir, strings.Replace(small, "Qwen3-8B", "Qwen3-14B", 1)); err == nil || !strings.Contains(err.Error(), "from line 2 on") {
 		t.Errorf("resumed: %v", err)
 	}
 }

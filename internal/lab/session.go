@@ -55,6 +55,9 @@ type session struct {
 // history is what a session knows of the trials that have ended.
 type history struct {
 	ended    int
+	trials   []trialRecord      // of before it was resumed
+	based    bool               // the baseline was measured
+	warned   string             // what was told last of what the study cannot tell
 	baseline map[string]float64 // figures of the baseline's first trial, once it was measured
 	stuck    error              // an engine that could not be stopped: nothing can be measured beside it
 }

@@ -303,7 +303,7 @@ func answer(die func()) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/health", func(http.ResponseWriter, *http.Request) {})
 	mux.HandleFunc("/v1/models", func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprint(w, `{"object":"list","data":[{"id":"Qwen/Qwen3-32B"},{"id":"Qwen/Qwen3-8B"}]}`)
+		fmt.Fprint(w, `{"object":"list","data":[{"id":"Qwen/Qwen3-14B"},{"id":"Qwen/Qwen3-32B"},{"id":"Qwen/Qwen3-8B"}]}`)
 	})
 	mux.HandleFunc("/v1/chat/completions", func(w http.ResponseWriter, r *http.Request) {
 		var asked struct {

@@ -35,13 +35,15 @@ func Tune(ctx context.Context, s *study.Study, source []byte, o Options) (outcom
 	if err != nil {
 		return outcome.Study{}, err
 	}
-	if l.strategy, l.space, err = s.NewStrategy(l.predictor(ctx)); err != nil {
+	predictor := l.predictor(ctx)
+	if l.strategy, l.space, err = s.NewStrategy(predictor); err != nil {
 		return outcome.Study{}, err
 	}
 	defer tune.Stop(l.strategy)
 	if _, err := tune.Resume(l.strategy, log); err != nil {
 		return outcome.Study{}, fmt.Errorf("resume %s: %w", o.Dir, err)
 	}
+	l.facts.foreseen = l.foresee(predictor, l.space)
 	if err := context.Cause(ctx); err != nil { // while it ranked: what it could not predict is in its order
 		return outcome.Study{}, err
 	}
@@ -49,6 +51,7 @@ func Tune(ctx context.Context, s *study.Study, source []byte, o Options) (outcom
 		return outcome.Study{}, err
 	}
 	l.facts.workloads = l.facts.describe()
+	l.warn(true, l.past.trials...)
 	err = tune.Run(ctx, l.strategy, l.studyDir.journal, l.trial)
 	facts, ferr := l.save(err != nil)
 	if err == nil {
@@ -127,6 +130,7 @@ func (l *session) trial(ctx context.Context, p tune.Proposal) (tune.Observation,
 	}
 	l.past.ended++
 	l.watch.change(func(s *Status) { s.Result, s.Ended, s.Progress = l.outcome(t), l.past.ended, nil })
+	l.warn(false, *t)
 	return o, nil
 }
 
@@ -188,6 +192,9 @@ func (l *session) evaluate(ctx context.Context, p tune.Proposal, dir string) (*t
 		return nil, err
 	}
 	t.Notes = append(t.Notes, l.remarks(config)...)
+	if shorter := l.ShorterContext(p.Config); shorter != "" {
+		t.note("It %s.", shorter)
+	}
 	t.Replicas = config.Replicas
 	if l.Runtime.Kind == study.Existing { // what serves there is not known
 		t.Replicas = len(l.Runtime.URLs)
@@ -195,6 +202,9 @@ func (l *session) evaluate(ctx context.Context, p tune.Proposal, dir string) (*t
 		t.Each = config.Config.GPUs
 	}
 	ev := &evaluation{l, p, t, config, dir}
+	if err := ev.writeStart(ctx); err != nil {
+		return nil, err
+	}
 	if l.Runtime.Kind == study.Predicted {
 		return t, ev.predict(ctx)
 	}
@@ -274,6 +284,7 @@ func (l *session) recall(log tune.Log) error {
 	if err != nil {
 		return err
 	}
+	l.past.trials = trials
 	for _, t := range trials {
 		l.engines.patience.learn(t.Engine, time.Duration(t.ReadyS*float64(time.Second)))
 	}

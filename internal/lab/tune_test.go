@@ -24,7 +24,7 @@ import (
 // good is a study in which nothing is wrong; small is it with a model that fits.
 var (
 	good  = goodStudy()
-	small = strings.Replace(good, "Qwen3-32B", "Qwen3-8B", 1)
+	small = strings.Replace(good, "Qwen3-14B", "Qwen3-8B", 1)
 )
 
 // goodStudy is empty in a stand-in for an engine, which this binary is too: it
@@ -196,7 +196,7 @@ func TestExistingIsNotRefused(t *testing.T) {
 	srv := httptest.NewServer(answer(nil))
 	defer srv.Close()
 	text := good[:strings.Index(good, "stages:")] + "strategy: staged\nruntime: {kind: existing, urls: ['" + srv.URL + "', '" + srv.URL + "'], ready_timeout_s: 1}\n"
-	text = strings.Replace(text, "gpus: 2", "gpus: 1", 1) // on which Qwen3-32B needs a shorter max_model_len
+	text = strings.NewReplacer("gpus: 2", "gpus: 1", "Qwen3-14B", "Qwen3-32B").Replace(text) // on which it needs a shorter max_model_len
 	_, f := tuned(t, text, nil)
 	if r := f.Trials[0]; r.Status == tune.Refused || r.Replicas != 2 {
 		t.Errorf("trial 1 is %s (%s) with %d replicas", r.Status, r.Reason, r.Replicas)
@@ -217,7 +217,7 @@ func TestExistingServesItsName(t *testing.T) {
 	head := good[:strings.Index(good, "stages:")] + "strategy: staged\nruntime: {kind: existing, urls: ['" + srv.URL + "']}\n"
 	for _, c := range []struct{ text, want string }{
 		{head + "engines: {vllm: {flags: [--served-model-name, Qwen/Qwen3-8B]}}\n", "Qwen/Qwen3-8B"},
-		{strings.Replace(head, "engine: vllm", "engine: trtllm, set: {speculative: 'mtp:1'}", 1), "Qwen/Qwen3-32B"},
+		{strings.Replace(head, "engine: vllm", "engine: trtllm, set: {speculative: 'mtp:1'}", 1), "Qwen/Qwen3-14B"},
 	} {
 		dir, f := tuned(t, strings.Replace(c.text, "gpus: 2", "gpus: 1", 1), nil)
 		if len(f.Trials[0].Runs) != 1 {

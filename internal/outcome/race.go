@@ -54,11 +54,12 @@ type Candidate struct {
 	Command   string     `json:"command,omitempty"` // none where a rule refused it before there was one
 	Prior     string     `json:"prior,omitempty"`   // where it comes from, if not from the catalogue
 	Trials    []int      `json:"trials,omitempty"`
-	State     string     `json:"state"`               // refused, pruned, untried, failed, eliminated, left, carried
-	Reason    string     `json:"reason,omitempty"`    // Finding in words, by whoever wrote them
-	Predicted *float64   `json:"predicted,omitempty"` // ratio to the baseline, before the race
-	Expected  *float64   `json:"expected,omitempty"`  // by what the predictor had learned at its end
-	Measured  *tune.Span `json:"measured,omitempty"`  // ratio to the baseline
+	State     string     `json:"state"`                     // refused, pruned, untried, failed, eliminated, left, carried
+	Reason    string     `json:"reason,omitempty"`          // Finding in words, by whoever wrote them
+	Predicted *float64   `json:"predicted,omitempty"`       // ratio to the baseline, before the race
+	Expected  *float64   `json:"expected,omitempty"`        // by what the predictor had learned at its end
+	Measured  *tune.Span `json:"measured,omitempty"`        // ratio to the baseline
+	Shorter   string     `json:"shorter_context,omitempty"` // what it cuts of the context: "serves requests of up to ..."
 
 	Finding *tune.Finding `json:"finding,omitempty"`
 }

@@ -56,6 +56,7 @@ type Study struct {
 	Trials []Trial  `json:"trials"`
 	Ledger Ledger   `json:"ledger"`
 	Notes  []string `json:"notes,omitempty"`
+	Doubts []string `json:"doubts,omitempty"` // why its launches can hardly tell configurations apart, a paragraph each
 }
 
 // Objective is what the study improved.
@@ -89,13 +90,27 @@ type Pick struct {
 	Trial    int             `json:"trial"` // whose figures these are
 	Label    string          `json:"label"`
 	Engine   string          `json:"engine"`
-	Command  string          `json:"command"`            // one replica's serving command
-	Replicas int             `json:"replicas"`           // how many of them, measured together
-	Summary  *result.Summary `json:"summary,omitempty"`  // on the primary workload
-	Gain     *float64        `json:"gain"`               // of the objective against the baseline: +0.5 is 50 % better; null where none can be given
-	Interval *tune.Span      `json:"interval,omitempty"` // of Gain at 95 %, corrected, where launches of both were repeated
-	Launches int             `json:"launches,omitempty"` // that Gain is of, where more than one
-	SLOs     []Judged        `json:"slos,omitempty"`     // what became of the constraints, by these figures
+	Command  string          `json:"command"`                   // one replica's serving command
+	Replicas int             `json:"replicas"`                  // how many of them, measured together
+	Summary  *result.Summary `json:"summary,omitempty"`         // on the primary workload
+	Gain     *float64        `json:"gain"`                      // of the objective against the baseline: +0.5 is 50 % better; null where none can be given
+	Interval *tune.Span      `json:"interval,omitempty"`        // of Gain at 95 %, corrected, where launches of both were repeated
+	Launches int             `json:"launches,omitempty"`        // that Gain is of, where more than one
+	SLOs     []Judged        `json:"slos,omitempty"`            // what became of the constraints, by these figures
+	Shorter  string          `json:"shorter_context,omitempty"` // what it cuts of the context: "serves requests of up to ..."
+
+	Processes []Process `json:"processes,omitempty"` // that start all of it by hand, in this order; none where another starts it
+	Script    string    `json:"script,omitempty"`    // that starts all of it, relative to the study directory
+}
+
+// Process is one process of a deployment as a shell takes it.
+type Process struct {
+	Replica int    `json:"replica"`
+	Name    string `json:"name,omitempty"`  // among those of its replica: "rank-1"; "" for the one that serves
+	Node    string `json:"node,omitempty"`  // its machine; "" the one
+	Files   string `json:"files,omitempty"` // here-documents that write what it reads
+	Command string `json:"command"`         // with its environment, devices and ports; secrets and addresses that are not known are variables
+	Wait    string `json:"wait,omitempty"`  // for what, before the next is started: "until it ends"
 }
 
 // Judged is whether figures keep a constraint.
@@ -150,6 +165,9 @@ type Trial struct {
 	Started  time.Time         `json:"started,omitzero"`
 	Ended    time.Time         `json:"ended,omitzero"`
 	Runs     []Run             `json:"runs"`
+
+	Processes []Process `json:"processes,omitempty"` // that start all of it by hand, see Pick
+	Script    string    `json:"script,omitempty"`    // likewise
 }
 
 // EngineFact is something that an engine said of itself in its log.

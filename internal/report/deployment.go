@@ -4,11 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"perflab/internal/outcome"
-	"perflab/internal/report/doc"
 	"perflab/internal/report/plot"
 )
 
@@ -50,34 +48,64 @@ func (x study) own(trial int) string {
 	return "its own GPUs and port"
 }
 
-// script starts every replica of a configuration on devices and a port of its
-// own. It is empty where that takes more than one machine, or where the
-// command chooses its port itself.
-func (x study) script(p *outcome.Pick) string {
-	t := x.trials[p.Trial]
-	files, command := doc.SplitFiles(p.Command)
-	if t == nil || strings.Contains(command, "--port") || t.GPUs > 0 && (t.GPUs < p.Replicas || !strings.HasSuffix(x.Hardware, "on one node")) {
-		return ""
-	}
-	const firstPort = 8000
-	per := cmp.Or(t.Each, t.GPUs/p.Replicas)
+// startLines are the commands that start all of a deployment: on one machine a script, on several
+// and where one process waits for another each under a line that says where and when. line writes
+// one command.
+func startLines(all []outcome.Process, line func(string) string) string {
+	plain := !slices.ContainsFunc(all, func(p outcome.Process) bool { return p.Node != "" || p.Name != "" })
 	var b strings.Builder
-	b.WriteString(files)
-	for i := range p.Replicas {
-		ids := make([]string, per)
-		for j := range ids {
-			if k := i*per + j; k < len(x.Devices) {
-				ids[j] = x.Devices[k]
-			} else {
-				ids[j] = strconv.Itoa(k)
-			}
+	written := map[string]bool{}
+	for _, p := range all {
+		if !plain {
+			b.WriteString(placeLine(p) + "\n")
 		}
-		if per > 0 {
-			fmt.Fprintf(&b, "%s=%s ", cmp.Or(x.Visible, "CUDA_VISIBLE_DEVICES"), strings.Join(ids, ","))
+		if !written[p.Node+p.Files] {
+			b.WriteString(p.Files)
 		}
-		fmt.Fprintf(&b, "%s --port %d &\n", command, firstPort+i)
+		written[p.Node+p.Files] = true
+		b.WriteString(line(p.Command))
+		if plain && len(all) > 1 {
+			b.WriteString(" &")
+		}
+		b.WriteByte('\n')
 	}
-	return b.String() + "wait"
+	if plain && len(all) > 1 {
+		b.WriteString("wait")
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// placeLine says where a process runs, and what the next one waits for.
+func placeLine(p outcome.Process) string {
+	text := "# " + cmp.Or(p.Name, "serves")
+	if p.Replica > 0 {
+		text += fmt.Sprintf(", of replica %d", p.Replica)
+	}
+	if p.Node != "" {
+		text += ", on " + p.Node
+	}
+	if p.Wait != "" {
+		text += "; the next waits " + p.Wait
+	}
+	return text
+}
+
+// startNote says what the commands of a deployment leave to their reader.
+func (x study) startNote(p *outcome.Pick) string {
+	var parts []string
+	if p.Script != "" && len(p.Processes) > 1 {
+		parts = append(parts, "the script "+p.Script+" in the study directory starts all of it, waits until it serves, and ends it at Ctrl-C")
+	}
+	if slices.ContainsFunc(p.Processes, func(q outcome.Process) bool { return strings.Contains(q.Command, "\"${ADDR_") }) {
+		parts = append(parts, "ADDR_ variables stand for the addresses of machines, which the study does not name")
+	}
+	if len(p.Processes) > 0 && p.Replicas > 1 {
+		parts = append(parts, "spread the requests over the replicas")
+	}
+	if len(p.Processes) == 0 && p.Replicas > 1 {
+		parts = append(parts, fmt.Sprintf("the command starts one replica: start it %d times, each on %s, and spread the requests over them", p.Replicas, x.own(p.Trial)))
+	}
+	return x.sentence(strings.Join(parts, "; "))
 }
 
 // software is an engine of the setup: what ran, by its own account.

@@ -2,14 +2,8 @@ package report
 
 import (
 	"math"
-	"strings"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
-
-	"perflab/internal/outcome"
-	"perflab/internal/report/doc"
 )
 
 func TestGainText(t *testing.T) {
@@ -33,25 +27,6 @@ func TestGainText(t *testing.T) {
 		if got := gainText(c.gain, metric(c.metric), c.better); got != c.want {
 			t.Errorf("gain of %s: %q, want %q", c.metric, got, c.want)
 		}
-	}
-}
-
-// A file is written once, before the replicas that read it.
-func TestScriptWithFile(t *testing.T) {
-	x := study{Study: outcome.Study{Hardware: "2 x H on one node"}, trials: map[int]*outcome.Trial{1: {ID: 1, GPUs: 2}}}
-	p := &outcome.Pick{Trial: 1, Replicas: 2, Command: "cat > f.yaml <<'EOF'\na: --port\nEOF\ntrtllm-serve M --extra_llm_api_options f.yaml"}
-	want := "cat > f.yaml <<'EOF'\na: --port\nEOF\n" +
-		"CUDA_VISIBLE_DEVICES=0 trtllm-serve M --extra_llm_api_options f.yaml --port 8000 &\n" +
-		"CUDA_VISIBLE_DEVICES=1 trtllm-serve M --extra_llm_api_options f.yaml --port 8001 &\nwait"
-	if d := cmp.Diff(want, x.script(p)); d != "" {
-		t.Error(d)
-	}
-	x.Devices = []string{"4", "GPU-5a1c"}
-	if d := cmp.Diff(strings.NewReplacer("DEVICES=0", "DEVICES=4", "DEVICES=1", "DEVICES=GPU-5a1c").Replace(want), x.script(p)); d != "" {
-		t.Error(d)
-	}
-	if got := doc.WrapScript(want); !strings.HasPrefix(got, "cat > f.yaml <<'EOF'\na: --port\nEOF\nCUDA_VISIBLE_DEVICES=0 trtllm-serve M \\\n  --extra") {
-		t.Errorf("wrapped:\n%s", got)
 	}
 }
 

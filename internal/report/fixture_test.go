@@ -1,7 +1,9 @@
 package report
 
 import (
+	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"perflab/internal/outcome"
@@ -102,8 +104,9 @@ func throughputStudy() outcome.Study {
 			{Name: "Parallelism", Trials: []int{5, 7, 3}, Before: 3, Winner: 5, Gain: new(0.4954), Result: "TP4 x2 goes on"},
 			{Name: "Max batched tokens", Trials: []int{6}, Before: 5, Winner: 5, Result: "no difference shown, so TP4 x2 stays"},
 		},
-		Baseline:    &outcome.Pick{Trial: 8, Label: "vLLM default", Engine: "vllm", Command: "vllm serve " + model + " -tp 8", Replicas: 1, Summary: base[0]},
-		Recommended: &outcome.Pick{Trial: 9, Label: "TP4 x2", Engine: "vllm", Command: "vllm serve " + model + "-FP8 -tp 4", Replicas: 2, Summary: best[0], Gain: new(0.9048)},
+		Baseline: &outcome.Pick{Trial: 8, Label: "vLLM default", Engine: "vllm", Command: "vllm serve " + model + " -tp 8", Replicas: 1, Summary: base[0]},
+		Recommended: &outcome.Pick{Trial: 9, Label: "TP4 x2", Engine: "vllm", Command: "vllm serve " + model + "-FP8 -tp 4", Replicas: 2, Summary: best[0], Gain: new(0.9048),
+			Processes: copies("CUDA_VISIBLE_DEVICES=", "vllm serve "+model+"-FP8 -tp 4", "0,1,2,3", "4,5,6,7"), Script: "trials/009/start.sh"},
 		Cases: []outcome.Case{
 			{Workload: "sharegpt", Baseline: base[0], Recommended: best[0], Gain: new(0.9048)},
 			{Workload: "long", Baseline: base[1], Recommended: best[1], Gain: new(0.1162)},
@@ -113,6 +116,15 @@ func throughputStudy() outcome.Study {
 		Ledger: outcome.Ledger{Launches: 11, LoadS: 1830.25, GPUSeconds: 14642.5},
 		Notes:  []string{"FP8 weights may change answers; no accuracy was measured here."},
 	}
+}
+
+// copies are the processes of replicas on one machine, each on devices of its own.
+func copies(variable, command string, devices ...string) []outcome.Process {
+	var out []outcome.Process
+	for i, d := range devices {
+		out = append(out, outcome.Process{Replica: i, Command: strings.TrimSpace(fmt.Sprintf("%s%s %s --host 127.0.0.1 --port %d", variable, d, command, 8000+i))})
+	}
+	return out
 }
 
 // latencyStudy seeks a low figure, was not confirmed and holds a label that

@@ -53,11 +53,12 @@ func measuredStudy() outcome.Study {
 				Reason: "ValueError: Total number of attention heads (64) must be divisible by tensor parallel size (7).", Class: "heads", Advice: "use a tp that divides them; try tp=4", Log: "trials/002/logs"},
 			three,
 		},
-		Stages:      []outcome.Stage{{Name: "Parallelism", Trials: []int{2, 3}, Before: 1, Winner: 3, Gain: new(0.905), Result: "TP3 x2 goes on"}},
-		Baseline:    &outcome.Pick{Trial: 1, Label: "TP8", Engine: "vllm", Command: "vllm serve " + model + " -tp 8", Replicas: 1, Summary: base},
-		Recommended: &outcome.Pick{Trial: 3, Label: "TP3 x2", Engine: "vllm", Command: "vllm serve " + model + " -tp 3", Replicas: 2, Summary: best, Gain: new(0.905)},
-		Cases:       []outcome.Case{{Workload: "sharegpt", Baseline: base, Recommended: best, Gain: new(0.905)}},
-		Verdict:     "TP3 x2 is 1.90x better on cost_per_million_tokens than TP8", Ledger: outcome.Ledger{Launches: 3, LoadS: 260, GPUSeconds: 4200},
+		Stages:   []outcome.Stage{{Name: "Parallelism", Trials: []int{2, 3}, Before: 1, Winner: 3, Gain: new(0.905), Result: "TP3 x2 goes on"}},
+		Baseline: &outcome.Pick{Trial: 1, Label: "TP8", Engine: "vllm", Command: "vllm serve " + model + " -tp 8", Replicas: 1, Summary: base},
+		Recommended: &outcome.Pick{Trial: 3, Label: "TP3 x2", Engine: "vllm", Command: "vllm serve " + model + " -tp 3", Replicas: 2, Summary: best, Gain: new(0.905),
+			Processes: copies("HIP_VISIBLE_DEVICES=", "vllm serve "+model+" -tp 3", "0,1,2", "3,4,5"), Script: "trials/003/start.sh"},
+		Cases:   []outcome.Case{{Workload: "sharegpt", Baseline: base, Recommended: best, Gain: new(0.905)}},
+		Verdict: "TP3 x2 is 1.90x better on cost_per_million_tokens than TP8", Ledger: outcome.Ledger{Launches: 3, LoadS: 260, GPUSeconds: 4200},
 	}
 }
 
@@ -96,6 +97,7 @@ func TestOnTheCPU(t *testing.T) {
 	for i := range s.Trials {
 		s.Trials[i].GPUs, s.Trials[i].Each, s.Trials[i].Notes, s.Trials[i].Runs = 0, 0, nil, runs(sum(10, 5, 5, 100, 1, 1))
 	}
+	s.Recommended.Processes = copies("", "vllm serve Qwen/Qwen3-32B -tp 3", "", "")
 	s.Cases, s.Baseline.Summary, s.Recommended.Summary = nil, nil, nil
 	for form, doc := range render(t, s) {
 		body := strings.ReplaceAll(doc, s.Hardware, "")
@@ -105,7 +107,7 @@ func TestOnTheCPU(t *testing.T) {
 		if form != "text" && (!strings.Contains(doc, "1 replica on the CPU") || !strings.Contains(doc, "2 replicas on the CPU, loaded together")) {
 			t.Errorf("%s does not say where the replicas ran", form)
 		}
-		if !strings.Contains(doc, "vllm serve Qwen/Qwen3-32B -tp 3 --port 8001 &") && !strings.Contains(doc, "vllm serve Qwen/Qwen3-32B -tp 3 --port 8001 &amp;") {
+		if !strings.Contains(doc, "\nvllm serve Qwen/Qwen3-32B -tp 3 --host 127.0.0.1 --port 8001 &") && !strings.Contains(doc, "\nvllm serve Qwen/Qwen3-32B -tp 3 --host 127.0.0.1 --port 8001 &amp;") {
 			t.Errorf("%s does not start both replicas", form)
 		}
 	}
@@ -145,7 +147,7 @@ func TestOldStudy(t *testing.T) {
 		t.Fatal(err)
 	}
 	for form, doc := range render(t, s) {
-		want := []string{"CUDA_VISIBLE_DEVICES=2,3 vllm serve", "refused by the engine", "32 attention heads"}
+		want := []string{"vllm serve Qwen/Qwen3-8B -tp 2", "tart it 2 times, each on its own GPUs and port", "refused by the engine", "32 attention heads"}
 		if form != "text" {
 			want = append(want, "0.11.0", "2 replicas on 4 GPUs, loaded together", "1 replica on 4 GPUs")
 		}

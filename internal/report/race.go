@@ -75,6 +75,8 @@ func (x race) sure() (gain, how string) {
 	switch {
 	case r == nil:
 		return "", ""
+	case x.keepsBaseline() && x.Partial:
+		return "none yet", "the study is not finished"
 	case x.keepsBaseline():
 		return "none", "the baseline stays"
 	case r.Gain == nil && (x.Baseline == nil || x.Baseline.Summary == nil):

@@ -279,10 +279,17 @@ func stateTitle(state string) string {
 
 // candidateName is a candidate's label with where it comes from.
 func candidateName(a outcome.Candidate) string {
-	if a.Prior == "" {
+	var also []string
+	if a.Prior != "" {
+		also = append(also, "from "+a.Prior)
+	}
+	if a.Shorter != "" {
+		also = append(also, a.Shorter)
+	}
+	if also == nil {
 		return a.Label
 	}
-	return a.Label + " (from " + a.Prior + ")"
+	return a.Label + " (" + strings.Join(also, "; ") + ")"
 }
 
 func ratio(v *float64) string {

@@ -137,6 +137,7 @@ func raceStudy() outcome.Study {
 	s.Trials, s.Stages, s.Race = trials, nil, raceFacts()
 	s.Baseline = &outcome.Pick{Trial: 14, Label: "vLLM TP8", Engine: "vllm", Command: trials[13].Command, Replicas: 1, Summary: base[0]}
 	s.Recommended = &outcome.Pick{Trial: 15, Label: "vLLM FP8 TP2 x4 tuned", Engine: "vllm", Command: "vllm serve " + raceModel + "-FP8 -tp 2 --max-num-seqs 512", Replicas: 4, Summary: best[0],
+		Processes: copies("CUDA_VISIBLE_DEVICES=", "vllm serve "+raceModel+"-FP8 -tp 2 --max-num-seqs 512", "0,1", "2,3", "4,5", "6,7"), Script: "trials/015/start.sh",
 		Gain: new(0.408), Interval: &tune.Span{Value: 0.408, Low: 0.381, High: 0.436}, Launches: 3}
 	s.Cases = []outcome.Case{
 		{Workload: "sharegpt", Baseline: base[0], Recommended: best[0], Gain: new(0.4084)}, {Workload: "long", Baseline: base[1], Recommended: best[1], Gain: new(0.1162)}, {Workload: "short", Baseline: base[2], Recommended: best[2], Gain: new(-0.0199)},
@@ -165,6 +166,7 @@ func tieStudy() outcome.Study {
 // smallStudy is a race on the CPU whose budget was too small for the effect.
 func smallStudy() outcome.Study {
 	s := raceStudy()
+	s.Recommended.Processes = copies("", s.Recommended.Command, "", "", "", "")
 	s.Hardware, s.Objective.Metric, s.Objective.Better, s.Objective.SLOs = "CPU of one host", "mean_e2el_ms", "lower", nil
 	for i := range s.Trials {
 		s.Trials[i].GPUs, s.Trials[i].Each = 0, 0

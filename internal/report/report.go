@@ -35,6 +35,7 @@ import (
 
 // Options choose what a report shows beyond its facts.
 type Options struct {
+	Dir    string      // of the study, as its reader's shell finds it
 	Block  string      // layout of the printed blocks: vllm, the default, or gpustack
 	Extra  []plot.Plot // further plots, as those of the recommended run
 	Repeat string      // the command that repeats the whole study, where known

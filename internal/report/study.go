@@ -96,10 +96,10 @@ func (x study) role(id int) string {
 	switch {
 	case x.Recommended != nil && x.Recommended.Trial == id && x.survey():
 		return "best"
-	case x.Recommended != nil && x.Recommended.Trial == id:
-		return "recommended"
 	case x.Baseline != nil && x.Baseline.Trial == id:
 		return "baseline"
+	case x.Recommended != nil && x.Recommended.Trial == id:
+		return strings.ToLower(x.standing().word)
 	}
 	return ""
 }

@@ -108,7 +108,7 @@ func (d *studyDocument) tiles() doc.Tiles {
 	}
 	return doc.Tiles{
 		{Label: "Baseline", Value: quantity(d.Baseline.Summary, d.objective), Beside: d.pickTitle(d.Baseline)},
-		{Label: "Recommended", Value: quantity(d.Recommended.Summary, d.objective), Beside: d.pickTitle(d.Recommended)},
+		{Label: d.standing().word, Value: quantity(d.Recommended.Summary, d.objective), Beside: d.pickTitle(d.Recommended)},
 		{Label: "Gain", Value: gain, Beside: beside, Tone: &tone},
 	}
 }
@@ -120,21 +120,13 @@ func (d *studyDocument) recommended(s *doc.Section) {
 		s.Para("No configuration is recommended.")
 		return
 	}
-	lead := fmt.Sprintf("Recommended configuration for %s on %s:", d.Model, d.Hardware)
-	if d.survey() {
-		lead = fmt.Sprintf("Best of the list by %s under %s on %s:", d.objective.Name, d.primaryTitle(), d.Hardware)
-	}
-	deployed := "Deployment: " + d.deployed(r.Trial, r.Replicas) + ". "
-	script := ""
-	if r.Replicas > 1 {
-		deployed += fmt.Sprintf("The command starts one replica. Start it %d times, each on %s, and spread the requests over them.", r.Replicas, d.own(r.Trial))
-		script = doc.WrapScript(d.script(r))
-	}
+	lead := d.lead()
+	deployed := strings.TrimSpace("Deployment: " + d.deployed(r.Trial, r.Replicas) + ". " + d.startNote(r))
 	var notes []string
 	if t := d.trials[r.Trial]; t != nil {
 		notes = t.Notes
 	}
-	command := doc.Pre{Commands: true, Text: doc.WrapCommand(r.Command)}
+	command := doc.Pre{Commands: true, Text: commandText(r)}
 	s.Styled(doc.InMarkdown, "", lead+" "+d.name(r.Trial))
 	s.Add(doc.InMarkdown, command)
 	s.Styled(doc.InMarkdown, "", deployed)
@@ -142,10 +134,6 @@ func (d *studyDocument) recommended(s *doc.Section) {
 	page := s.Part(doc.InPage, doc.Section{Page: "Serving command"})
 	page.Styled(doc.InPage, "", lead+" "+d.pickTitle(r)+". "+deployed)
 	page.Add(doc.InPage, command)
-	if script != "" {
-		s.Add(doc.InMarkdown, doc.Pre{Commands: true, Text: script})
-		page.Add(doc.InPage, doc.Pre{Commands: true, Text: script})
-	}
 	page.StyledEach(doc.InPage, "note", notes...)
 	s.Add(doc.InPage, doc.Gap{})
 }
@@ -211,10 +199,10 @@ func (d *studyDocument) cases(s *doc.Section) {
 	}
 	s.Styled(doc.InPage, "", "The gain is of the objective, "+d.objective.Label+", "+against)
 	baseline, recommended := d.pickTitle(d.Baseline), d.pickTitle(d.Recommended)
-	short := doc.Table{Columns: doc.Columns("Benchmark Case", "Baseline: "+baseline, "Recommended: "+recommended, ">Gain")}
+	short := doc.Table{Columns: doc.Columns("Benchmark Case", "Baseline: "+baseline, d.standing().word+": "+recommended, ">Gain")}
 	long := doc.Table{Class: "cmp", Columns: doc.Columns("Benchmark case", "Figure", ">", ">", ">Gain")}
 	long.Columns[2].Head, long.Columns[2].Wrap = doc.Spans("Baseline", doc.NewLine(), doc.Small(baseline)), true
-	long.Columns[3].Head, long.Columns[3].Wrap = doc.Spans("Recommended", doc.NewLine(), doc.Small(recommended)), true
+	long.Columns[3].Head, long.Columns[3].Wrap = doc.Spans(d.standing().word, doc.NewLine(), doc.Small(recommended)), true
 	long.Columns[4].Toned = true
 	var doubts []string
 	for _, c := range d.Cases {
@@ -239,7 +227,7 @@ func (d *studyDocument) cases(s *doc.Section) {
 		if !d.keepsBaseline() {
 			doubts = append(doubts, doubt(name+", baseline", c.Baseline)...)
 		}
-		doubts = append(doubts, doubt(name+", recommended", c.Recommended)...)
+		doubts = append(doubts, doubt(name+", "+strings.ToLower(d.standing().word), c.Recommended)...)
 	}
 	s.Add(doc.InMarkdown, short)
 	s.Add(doc.InPage, long)
@@ -371,6 +359,10 @@ func (x study) warnings() []string {
 	var w []string
 	if x.Partial {
 		w = append(w, "Partial: the study was stopped or is still running; the conclusion is of what was measured so far.")
+	}
+	w = append(w, x.Doubts...)
+	if r := x.Recommended; r != nil && r.Shorter != "" {
+		w = append(w, fmt.Sprintf("SHORTER CONTEXT: #%d %s. Longer requests are refused.", r.Trial, r.Shorter))
 	}
 	switch {
 	case x.survey():

@@ -173,7 +173,7 @@ func casesByWorkload(x study) (plot.Plot, bool) {
 
 // sides names both sides of the comparison.
 func (x study) sides() []string {
-	n := []string{"Baseline", "Recommended"}
+	n := []string{"Baseline", x.standing().word}
 	for i, p := range []*outcome.Pick{x.Baseline, x.Recommended} {
 		if p != nil {
 			n[i] += ": " + p.Label

@@ -45,15 +45,7 @@ func (d *studyDocument) summary() {
 		s.Text("", "No configuration is recommended.")
 		return
 	}
-	word, command := "Recommended", r.Command
-	if d.survey() {
-		word = "Best"
-	}
-	const most = 3 // more replicas do not fit the screen
-	if r.Replicas >= 2 && r.Replicas <= most {
-		command = cmp.Or(d.script(r), command)
-	}
-	s.Textf("\n%s (%s, %s):\n%s", word, d.name(r.Trial), count(max(r.Replicas, 1), "replica"), command)
+	s.Textf("\n%s (%s, %s):\n%s", d.standing().title, d.name(r.Trial), count(max(r.Replicas, 1), "replica"), d.terminalCommand(r))
 }
 
 // incidentLines says why trials have no figures, of the first few of them.

@@ -353,7 +353,7 @@ func (d *studyDocument) otherCases(to *doc.Section) {
 		k.Styled(doc.InMarkdown, "", "Gain against the baseline: ", doc.Bold(doc.Words(gain)))
 		d.side(k, "Baseline", d.Baseline, c.Baseline)
 		k.Add(doc.InPage, doc.Gap{})
-		d.side(k, "Recommended", d.Recommended, c.Recommended)
+		d.side(k, d.standing().word, d.Recommended, c.Recommended)
 	}
 	if len(s.Items) > 0 {
 		s.Add(doc.InPage, doc.Gap{})

@@ -37,6 +37,9 @@ func check(f *File, doc *yaml.Node) (*Study, []*field.Error) {
 	s.unasked = problems(doc, c.unasked)
 	c.inputs(s)
 	if len(c.faults) == 0 {
+		c.startable(s)
+	}
+	if len(c.faults) == 0 {
 		c.search(s)
 	}
 	return s, c.faults

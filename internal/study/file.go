@@ -37,10 +37,10 @@ type File struct {
 
 	Objective Objective  `yaml:"objective" json:"objective" jsonschema:"required"`
 	Workloads []Workload `yaml:"workloads" json:"workloads" jsonschema:"required,description=The first is the primary one: the search is judged by it"`
-	Baseline  *Candidate `yaml:"baseline,omitempty" json:"baseline,omitempty" jsonschema:"description=All but survey: the configuration every gain is counted from"`
+	Baseline  *Candidate `yaml:"baseline,omitempty" json:"baseline,omitempty" jsonschema:"description=Required but by survey: the configuration every gain is counted from. It must start on the hardware"`
 	Stages    []Stage    `yaml:"stages,omitempty" json:"stages,omitempty" jsonschema:"description=staged: the steps of the search in order. race: changes to try besides the catalogue's"`
 	Search    `yaml:",inline"`
-	Survey    []Candidate `yaml:"candidates,omitempty" json:"candidates,omitempty" jsonschema:"description=survey: what to measure; the first is the baseline"`
+	Survey    []Candidate `yaml:"candidates,omitempty" json:"candidates,omitempty" jsonschema:"description=Required by survey: what to measure"`
 
 	Runtime Runtime `yaml:"runtime" json:"runtime" jsonschema:"required"`
 	Bench   Client  `yaml:"bench,omitempty" json:"bench,omitzero" jsonschema:"description=How the load is sent"`

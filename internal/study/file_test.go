@@ -13,7 +13,7 @@ import (
 // good is a study in which nothing is wrong; small is it with a smaller model.
 var (
 	good  = readTestdata("good.yaml")
-	small = strings.Replace(good, "Qwen3-32B", "Qwen3-8B", 1)
+	small = strings.Replace(good, "Qwen3-14B", "Qwen3-8B", 1)
 )
 
 func readTestdata(name string) string {
@@ -43,7 +43,7 @@ func TestParseMeasuredOnly(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	text := strings.NewReplacer("Qwen/Qwen3-32B", "m.gguf", "gpu: h100-sxm, gpus: 2", "gpu: cpu, gpus: 1", "engine: vllm", "engine: llamacpp",
+	text := strings.NewReplacer("Qwen/Qwen3-14B", "m.gguf", "gpu: h100-sxm, gpus: 2", "gpu: cpu, gpus: 1", "engine: vllm", "engine: llamacpp",
 		"{label: SGLang, engine: sglang, set: {tp: 2}}", "{label: Q8, model: q8.gguf, set: {threads: 2}}, {label: repository, model: user/repo}",
 		"kind: predicted", "kind: process").Replace(good)
 	s, err := Parse("t.yaml", []byte(text))
@@ -80,7 +80,7 @@ func TestParseHost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, err := s.Configure(tune.Config{"engine": "vllm", "model": "Qwen/Qwen3-32B"}, Installed{Version: "0.32.0"})
+	k, err := s.Configure(tune.Config{"engine": "vllm", "model": "Qwen/Qwen3-14B"}, Installed{Version: "0.32.0"})
 	if err != nil || k.Replicas != 1 || k.Config.Seqs != 128 || k.Config.Batched != 2048 {
 		t.Errorf("%+v: %v", k, err)
 	}
@@ -121,9 +121,9 @@ func TestErrors(t *testing.T) {
 		{"telemetry", "runtime:", "bench: {telemetry_interval_s: 0.01}\nruntime:", "t.yaml:11:31: telemetry_interval_s is 0.01: it must be at least 0.1, or 0"},
 		{"nodes", "gpus: 2}", "gpus: 2, nodes: -4}", "t.yaml:3:43: nodes is -4"},
 		{"too many gpus", "gpus: 2}", "gpus: 100000000}", "t.yaml:3:33: gpus is 100000000"},
-		{"unknown model", "model: Qwen/Qwen3-32B", "model: acme/Foo", `t.yaml:2:8: unknown model "acme/Foo"`},
+		{"unknown model", "model: Qwen/Qwen3-14B", "model: acme/Foo", `t.yaml:2:8: unknown model "acme/Foo"`},
 		{"unknown checkpoint", "set: {tp: 2}", "model: acme/Foo", "t.yaml:10:50: unknown model"},
-		{"no model config", "hardware:", "model_config: {Qwen/Qwen3-32B: nofile.json}\nhardware:", "t.yaml:3:15: model_config of Qwen/Qwen3-32B: open nofile.json"},
+		{"no model config", "hardware:", "model_config: {Qwen/Qwen3-14B: nofile.json}\nhardware:", "t.yaml:3:15: model_config of Qwen/Qwen3-14B: open nofile.json"},
 		{"no dataset file", "dataset_name: random", "dataset_name: sharegpt, dataset_path: nope.json", "t.yaml:6:53: workload a: dataset_path nope.json does not exist"},
 		{"unreadable value", "tp: 2}", "tp: two}", `t.yaml:10:48: parameter tp="two"`},
 		{"engine's unknown flag", "runtime:", "engines: {vllm: {flags: [--nope]}}\nruntime:", "t.yaml:11:26: vLLM has no flag --nope in any version that perflab knows, up to 0."},

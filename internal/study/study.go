@@ -31,6 +31,7 @@ type Study struct {
 	counts  map[string]int        // requests by workload
 	path    string                // of the file, for messages
 	unasked []string              // see Unasked
+	offers  *[]Offer              // see Offers; nil: not looked at yet
 }
 
 // BaselineConfig is the configuration that every gain is counted from.

@@ -101,7 +101,11 @@ func (c conclusion) verdict(r Result) Finding {
 	case c.leader() == nil && len(c.base) > 0:
 		return Finding{Kind: NothingMeasured, Against: theBaseline.candidate, Cause: c.note(c.base[0])}
 	case k == nil && !c.based():
-		return Finding{Kind: NothingAcceptable, Cause: c.note(c.base[0])}
+		f := Finding{Kind: NothingAcceptable, Cause: c.note(c.base[0])}
+		for _, st := range c.confirmable() {
+			f.Name = st.trial.name // of the one that had nothing to be held against
+		}
+		return f
 	case k == nil:
 		return Finding{Kind: NoneUsable, N: c.tried(), Misses: r.Misses}
 	case !c.based() && k.pick == nil:

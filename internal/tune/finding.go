@@ -78,7 +78,7 @@ const (
 	BaselineLeads     FindingKind = "baseline_leads"
 	CandidateLeads    FindingKind = "candidate_leads"    // Name; by Pair, or against a baseline that has the Cause, or not confirmed
 	NothingMeasured   FindingKind = "nothing_measured"   // Against, which was first, has the Cause
-	NothingAcceptable FindingKind = "nothing_acceptable" // what could be measured may not be recommended, and the baseline has the Cause
+	NothingAcceptable FindingKind = "nothing_acceptable" // what could be measured may not be recommended, or is Name alone, and the baseline has the Cause
 	NothingBeside     FindingKind = "nothing_beside"     // of single measurements: no other configuration has figures
 	NothingElse       FindingKind = "nothing_else"       // no other configuration has figures; Fresh or Cause of the baseline's second launch
 	NoneUsable        FindingKind = "none_usable"        // of N others none could be measured and may be recommended

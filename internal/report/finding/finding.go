@@ -152,6 +152,9 @@ func (w wording) progress(f tune.Finding) string {
 	case tune.NothingMeasured:
 		return fmt.Sprintf("nothing could be measured: %s ended %s", cmp.Or(f.Against, "the first configuration"), w.note(f.Cause))
 	case tune.NothingAcceptable:
+		if f.Name != "" {
+			return fmt.Sprintf("nothing is recommended: the baseline ended %s, and nothing was left to hold %s against, which was measured", w.note(f.Cause), f.Name)
+		}
 		return "nothing is recommended: what could be measured is not acceptable, and the baseline ended " + w.note(f.Cause)
 	}
 	return ""
