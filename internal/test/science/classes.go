@@ -11,7 +11,7 @@ import (
 // Classes of landscapes. A strategy has to be good in each: what is drawn within one is
 // chance, and nothing can be fitted to it.
 func Classes() []Class {
-	return []Class{
+	all := []Class{
 		{Name: "dense", About: "dense models, one node", draw: simple(denseShapes)},
 		{Name: "experts", About: "mixture of experts, one node", draw: simple(expertShapes)},
 		{Name: "nodes", About: "several nodes", draw: simple(nodeShapes)},
@@ -25,8 +25,31 @@ func Classes() []Class {
 		{Name: "drift", About: "the machine gets up to 10 % slower or faster over the study", draw: drawDrift},
 		{Name: "noisy engine", About: "the launches of one engine differ four times as much", draw: drawNoisyEngine},
 		{Name: "noise", About: "launches differ by 8 %", draw: drawNoise},
-		{Name: "equal", About: "all configurations are equal, under every kind of noise", draw: drawEqual, equal: true},
 	}
+	for _, k := range equals {
+		all = append(all, Class{Name: "equal " + k.name, About: "all configurations are equal, " + k.about, equal: true, draw: func(d *drawer) {
+			d.begin(anywhere()...)
+			d.load(pick(d, burst, closed, rate))
+			d.hide()
+			d.Effects, d.Refusals = nil, nil
+			k.noise(d)
+			d.trim()
+		}})
+	}
+	return all
+}
+
+// equals are the kinds of noise under which nothing is better than anything else.
+var equals = []struct {
+	name, about string
+	noise       func(*drawer)
+}{
+	{"quiet", "launches differ by 0.5 %", func(d *drawer) { d.Noise = Noise{Launch: 0.005, Within: 0.003} }},
+	{"usual", "launches differ by 0.5 to 3.5 %", func(*drawer) {}},
+	{"noise", "launches differ by 8 %", func(d *drawer) { d.Noise.Launch = 0.08 }},
+	{"outliers", "one launch in twenty is off by 10 %", func(d *drawer) { d.Noise.Outlier = 0.05 }},
+	{"drift", "the machine gets up to 10 % slower or faster", (*drawer).drifts},
+	{"noisy engine", "the launches of one engine differ four times as much", (*drawer).noisy},
 }
 
 // Checkpoints, with those of their kind in FP8.
@@ -326,26 +349,5 @@ func (d *drawer) noisy() {
 func drawNoise(d *drawer) {
 	d.usual(anywhere())
 	d.Noise.Launch = 0.08
-	d.trim()
-}
-
-func drawEqual(d *drawer) {
-	d.begin(anywhere()...)
-	d.load(pick(d, burst, closed, rate))
-	d.hide()
-	d.Effects, d.Refusals = nil, nil
-	d.Kind = pick(d, "quiet", "usual", "8 %", "outliers", "drift", "noisy engine")
-	switch d.Kind {
-	case "quiet":
-		d.Noise = Noise{Launch: 0.005, Within: 0.003}
-	case "8 %":
-		d.Noise.Launch = 0.08
-	case "outliers":
-		d.Noise.Outlier = 0.05
-	case "drift":
-		d.drifts()
-	case "noisy engine":
-		d.noisy()
-	}
 	d.trim()
 }

@@ -21,7 +21,6 @@ type Plan struct {
 type Standing struct {
 	Class int // of the plan
 	Seed  uint64
-	Kind  string  // of noise, where all are equal
 	Size  int     // configurations that run
 	Gain  float64 // of the best over the baseline: 0.5 is half as much again
 	Ends  [][]End
@@ -35,7 +34,7 @@ func (p Plan) Standing(n int) (Standing, error) {
 	if err != nil {
 		return s, err
 	}
-	s.Size, s.Kind, s.Gain = w.runs, w.Kind, 1/(1-w.Regret(w.Baseline))-1
+	s.Size, s.Gain = w.runs, 1/(1-w.Regret(w.Baseline))-1
 	for _, e := range p.Entrants {
 		var ends []End
 		for _, launches := range p.Budgets {
@@ -103,6 +102,16 @@ func (c Comparison) Regret(strategy string, launches int, class string) Spread {
 type tally struct{ yes, all int }
 
 func (t tally) share() float64 { return float64(t.yes) / float64(t.all) }
+
+func (t tally) with(o tally) tally { return tally{t.yes + o.yes, t.all + o.all} }
+
+// all counts the studies of a strategy in a class with every budget.
+func (c Comparison) all(strategy, class int, of func(End) (yes, counts bool)) (t tally) {
+	for k := range c.Budgets {
+		t = t.with(counted(c.ends(strategy, k, class), of))
+	}
+	return t
+}
 
 func counted(ends []End, of func(End) (yes, counts bool)) (t tally) {
 	for _, e := range ends {

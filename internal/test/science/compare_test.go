@@ -62,7 +62,8 @@ func run(t *testing.T, p Plan, progress func(Standing, time.Duration)) Compariso
 	return c
 }
 
-// chosen are those whose names begin with one of a list with commas; all of none.
+// chosen are those that a list with commas names, or that have its words in their names;
+// all where it is empty.
 func chosen[T any](t *testing.T, all []T, name func(T) string, list string) []T {
 	t.Helper()
 	if list == "" {
@@ -70,14 +71,19 @@ func chosen[T any](t *testing.T, all []T, name func(T) string, list string) []T 
 	}
 	var out []T
 	for _, want := range strings.Split(list, ",") {
-		i := slices.IndexFunc(all, func(x T) bool { return name(x) == want })
-		if i < 0 {
-			i = slices.IndexFunc(all, func(x T) bool { return strings.Contains(name(x), want) })
+		if i := slices.IndexFunc(all, func(x T) bool { return name(x) == want }); i >= 0 {
+			out = append(out, all[i])
+			continue
 		}
-		if i < 0 {
+		n := len(out)
+		for _, x := range all {
+			if strings.Contains(name(x), want) {
+				out = append(out, x)
+			}
+		}
+		if len(out) == n {
 			t.Fatalf("nothing is called %q", want)
 		}
-		out = append(out, all[i])
 	}
 	return out
 }
@@ -247,6 +253,12 @@ func TestCompare(t *testing.T) {
 	}
 	if random := c.Regret("random", 25, ""); !(random.Mean > 0.01) {
 		t.Errorf("random draws lose %.4f on average: there is nothing to find", random.Mean)
+	}
+	if held := c.all(c.named("race"), -1, covered); held.all < 10 || held.share() < 0.75 {
+		t.Errorf("of the intervals that the race states %v hold the true gain", held)
+	}
+	if wrong := c.all(c.named("tpe"), len(c.Classes)-1, claimed); wrong.yes == 0 {
+		t.Error("the best of single measurements is never called better where all are equal: nothing could be found wrong")
 	}
 	if math.IsNaN(c.Regret("tpe", 12, "slo").Mean) {
 		t.Error("a class has no figure")

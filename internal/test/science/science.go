@@ -60,7 +60,6 @@ type Landscape struct {
 	Silent   []string // engines of which nothing is predicted
 	StartS   float64  // seconds a start takes; they cost wall time alone
 	Equal    bool     // in truth all configurations are as the baseline is: whatever is claimed is false
-	Kind     string   // of noise, where all are equal
 
 	Subject []tune.Config // settings that its class is about
 	Lead    float64       // how many times as good the best with all of them is as the best of the rest; 0: as it comes

@@ -103,7 +103,7 @@ func TestFigures(t *testing.T) {
 // TestShared: a replay that serves several configurations is the one that each would
 // have had.
 func TestShared(t *testing.T) {
-	for _, class := range []string{"dense", "experts", "slo", "equal"} {
+	for _, class := range []string{"dense", "experts", "slo", "equal usual"} {
 		w := drawn(t, class, 2)
 		compared := 0
 		for i := 0; i < len(w.valid); i += 5 {
@@ -249,7 +249,7 @@ func TestRepair(t *testing.T) {
 }
 
 func TestEqual(t *testing.T) {
-	w := drawn(t, "equal", 1)
+	w := drawn(t, "equal quiet", 1)
 	for _, c := range w.valid {
 		if r := w.Regret(c); r != 0 {
 			t.Fatalf("%s has regret %v where all are equal", key(c), r)

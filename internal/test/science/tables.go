@@ -49,6 +49,13 @@ func percent(x float64) string {
 	return fmt.Sprintf("%.1f %%", 100*x)
 }
 
+func ratio(a, b float64) string {
+	if b == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.2f", a/b)
+}
+
 func (t tally) String() string {
 	if t.all == 0 {
 		return "-"
@@ -113,7 +120,7 @@ func (c Comparison) classes(b *strings.Builder, budget int) {
 			cells = append(cells, fmt.Sprintf("%.1f / %.1f / %.1f / %.1f %%", 100*s.Median, 100*s.Mean, 100*s.P90, 100*s.P95))
 		}
 		if race >= 0 && tpe >= 0 {
-			cells = append(cells, fmt.Sprintf("%.2f", spreadOf(c.ends(race, budget, k), final).Mean/spreadOf(c.ends(tpe, budget, k), final).Mean))
+			cells = append(cells, ratio(spreadOf(c.ends(race, budget, k), final).Mean, spreadOf(c.ends(tpe, budget, k), final).Mean))
 		}
 		row(b, cells...)
 	}
@@ -125,11 +132,8 @@ func (c Comparison) coverage(b *strings.Builder) {
 	var stating []int
 	head := []string{"class"}
 	for i, e := range c.Entrants {
-		for k := range c.Budgets {
-			if counted(c.ends(i, k, -1), covered).all > 0 {
-				stating, head = append(stating, i), append(head, e.Name)
-				break
-			}
+		if c.all(i, -1, covered).all > 0 {
+			stating, head = append(stating, i), append(head, e.Name)
 		}
 	}
 	row(b, head...)
@@ -138,12 +142,8 @@ func (c Comparison) coverage(b *strings.Builder) {
 	for k, class := range c.Classes {
 		cells := []string{class.Name}
 		for n, i := range stating {
-			var t tally
-			for budget := range c.Budgets {
-				one := counted(c.ends(i, budget, k), covered)
-				t.yes, t.all = t.yes+one.yes, t.all+one.all
-			}
-			total[n].yes, total[n].all = total[n].yes+t.yes, total[n].all+t.all
+			t := c.all(i, k, covered)
+			total[n] = total[n].with(t)
 			cells = append(cells, t.String())
 		}
 		row(b, cells...)
@@ -155,37 +155,33 @@ func (c Comparison) coverage(b *strings.Builder) {
 	row(b, cells...)
 }
 
-// equals have the classes without a difference, by what makes the noise.
+// equals have the classes without a difference.
 func (c Comparison) equals(b *strings.Builder) {
 	b.WriteString("Studies that call something better where nothing is, all budgets:\n\n")
-	head := []string{"noise"}
+	head := []string{"class", "what it is"}
 	for _, e := range c.Entrants {
 		head = append(head, e.Name)
 	}
 	row(b, head...)
-	rule(b, 1, len(c.Entrants))
-	of := map[string][]tally{}
-	for _, f := range c.Fields {
-		if !c.Classes[f.Class].equal {
+	rule(b, 2, len(c.Entrants))
+	total := make([]tally, len(c.Entrants))
+	for k, class := range c.Classes {
+		if !class.equal {
 			continue
 		}
-		for _, kind := range []string{f.Kind, "~"} {
-			if of[kind] == nil {
-				of[kind] = make([]tally, len(c.Entrants))
-			}
-			for i := range c.Entrants {
-				one := counted(f.Ends[i], claimed)
-				of[kind][i].yes, of[kind][i].all = of[kind][i].yes+one.yes, of[kind][i].all+one.all
-			}
-		}
-	}
-	for _, kind := range sortedNames(of) {
-		cells := []string{strings.Replace(kind, "~", "all", 1)}
-		for _, t := range of[kind] {
-			cells = append(cells, t.String()+" ("+t.percent()+")")
+		cells := []string{class.Name, class.About}
+		for i := range c.Entrants {
+			t := c.all(i, k, claimed)
+			total[i] = total[i].with(t)
+			cells = append(cells, t.String())
 		}
 		row(b, cells...)
 	}
+	cells := []string{"all", ""}
+	for _, t := range total {
+		cells = append(cells, t.String()+" ("+t.percent()+")")
+	}
+	row(b, cells...)
 }
 
 // Brief has a line for each class, budget and strategy: what a developer looks at.
