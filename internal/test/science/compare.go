@@ -69,18 +69,21 @@ func (c Comparison) ends(strategy, budget, class int) []End {
 }
 
 // Spread is how a figure of studies is distributed.
-type Spread struct{ Median, Mean, P90, P95 float64 }
+type Spread struct {
+	Median, Mean, P90, P95 float64
+	Error                  float64 // standard error of the mean
+}
 
 func spreadOf(ends []End, of func(End) float64) Spread {
 	if len(ends) == 0 {
-		return Spread{math.NaN(), math.NaN(), math.NaN(), math.NaN()}
+		return Spread{math.NaN(), math.NaN(), math.NaN(), math.NaN(), math.NaN()}
 	}
 	var x []float64
 	for _, e := range ends {
 		x = append(x, of(e))
 	}
 	slices.Sort(x)
-	return Spread{stat.Quantile(x, 0.5), stat.Mean(x), stat.Quantile(x, 0.9), stat.Quantile(x, 0.95)}
+	return Spread{stat.Quantile(x, 0.5), stat.Mean(x), stat.Quantile(x, 0.9), stat.Quantile(x, 0.95), stat.StdDev(x) / math.Sqrt(float64(len(x)))}
 }
 
 func final(e End) float64   { return e.Regret }

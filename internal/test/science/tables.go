@@ -1,6 +1,7 @@
 package science
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -184,10 +185,29 @@ func (c Comparison) equals(b *strings.Builder) {
 	row(b, cells...)
 }
 
+// behind names the classes in which the race loses more than so many times what TPE does.
+func (c Comparison) behind(b *strings.Builder) {
+	const most = 1.2
+	race, tpe := c.named("race"), c.named("tpe")
+	if race < 0 || tpe < 0 {
+		return
+	}
+	for i, budget := range c.Budgets {
+		var names []string
+		for k, class := range c.Classes {
+			mine, others := spreadOf(c.ends(race, i, k), final).Mean, spreadOf(c.ends(tpe, i, k), final).Mean
+			if !class.equal && mine > most*others {
+				names = append(names, fmt.Sprintf("%s (%s)", class.Name, ratio(mine, others)))
+			}
+		}
+		fmt.Fprintf(b, "race over %g times tpe with %d launches: %s\n", most, budget, cmp.Or(strings.Join(names, ", "), "in no class"))
+	}
+}
+
 // Brief has a line for each class, budget and strategy: what a developer looks at.
 func (c Comparison) Brief() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%-17s %6s %-12s %7s %7s %7s %7s | %8s %8s | %6s %8s %6s | %5s %s\n", "class", "budget", "strategy", "median", "mean", "P90", "P95", "launched", "within2%", "shown", "covered", "false", "n", "short")
+	fmt.Fprintf(&b, "%-17s %6s %-12s %7s %7s %6s %7s %7s | %8s %8s | %6s %8s %6s | %5s %s\n", "class", "budget", "strategy", "median", "mean", "+-", "P90", "P95", "launched", "within2%", "shown", "covered", "false", "n", "short")
 	line := func(name string, class int) {
 		for k, budget := range c.Budgets {
 			for i, e := range c.Entrants {
@@ -197,7 +217,7 @@ func (c Comparison) Brief() string {
 				if class >= 0 && c.Classes[class].equal {
 					wrong = counted(ends, claimed).percent()
 				}
-				fmt.Fprintf(&b, "%-17s %6d %-12s %7.2f %7.2f %7.2f %7.2f | %8.2f %8s | %6s %8s %6s | %5.1f %d\n", name, budget, e.Name, 100*s.Median, 100*s.Mean, 100*s.P90, 100*s.P95,
+				fmt.Fprintf(&b, "%-17s %6d %-12s %7.2f %7.2f %6.2f %7.2f %7.2f | %8.2f %8s | %6s %8s %6s | %5.1f %d\n", name, budget, e.Name, 100*s.Median, 100*s.Mean, 100*s.Error, 100*s.P90, 100*s.P95,
 					100*spreadOf(ends, reached).Mean, counted(ends, near).percent(), counted(ends, proven).percent(), counted(ends, covered), wrong,
 					spreadOf(ends, func(e End) float64 { return float64(e.Launches) }).Mean, counted(ends, ended).yes)
 			}
@@ -207,5 +227,6 @@ func (c Comparison) Brief() string {
 		line(class.Name, k)
 	}
 	line("ALL", -1)
+	c.behind(&b)
 	return b.String()
 }
