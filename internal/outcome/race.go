@@ -17,7 +17,8 @@ type Race struct {
 	Predictions []tune.PredictionFit `json:"predictions,omitempty"`
 	Comparisons []tune.Comparison    `json:"comparisons,omitempty"`
 	Ablation    []tune.Ablation      `json:"ablation,omitempty"`
-	HoldOuts    []tune.Comparison    `json:"hold_outs,omitempty"` // recommended against baseline on each further workload
+	HoldOuts    []tune.Comparison    `json:"hold_outs,omitempty"`        // recommended against baseline on each further workload
+	HeldOut     int                  `json:"hold_out_launches,omitzero"` // launches that ran the further workloads
 	Accuracy    []tune.PairedTest    `json:"accuracy,omitempty"`
 	Constraints []tune.Constraint    `json:"constraints,omitempty"` // kept by what is recommended, where it was launched again
 	Frontier    []FrontPoint         `json:"frontier,omitempty"`

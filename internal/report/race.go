@@ -20,7 +20,7 @@ type race struct{ study }
 // answers are what a reader asks first.
 func (x race) answers() doc.Definitions {
 	all := append(doc.Definitions{x.gained()}, x.heldOut()...)
-	all = append(all, x.constraints(), x.accuracyAnswer(), x.changed(), x.dropped(), x.spentOn(), x.tried(), x.noise(), doc.Definition{Name: "Search ended", Text: x.sentence(x.Race.Stopped)})
+	all = append(all, x.constraints(), x.accuracyAnswer(), x.changed(), x.dropped(), x.untested(), x.spentOn(), x.tried(), x.noise(), doc.Definition{Name: "Search ended", Text: x.sentence(x.Race.Stopped)})
 	return slices.DeleteFunc(all, func(t doc.Definition) bool { return t.Text == "" })
 }
 
@@ -89,11 +89,15 @@ func (x race) sure() (gain, how string) {
 		return x.gain(r.Gain), fmt.Sprintf("%d launches each, no interval", r.Launches)
 	}
 	how = x.brackets(*r.Gain, *r.Interval)
-	if r.Launches > 1 {
+	c := x.finalComparison()
+	switch {
+	case c != nil && len(c.Trials) != len(c.Others):
+		how += fmt.Sprintf(", %d launches against %d of the baseline", len(c.Trials), len(c.Others))
+	case r.Launches > 1:
 		how += fmt.Sprintf(", %d launches each", r.Launches)
 	}
-	if c := x.finalComparison(); c != nil {
-		how += corrected(c.Family)
+	if c != nil {
+		how += corrected(*c)
 	}
 	if x.weighed() {
 		how += ", weighted over the workloads"
@@ -114,12 +118,19 @@ func (x race) gained() doc.Definition {
 	return doc.Definition{Name: "Gain", Text: gain + sep + how, Tone: x.gainTone()}
 }
 
-// corrected says for how many comparisons an interval was widened.
-func corrected(family int) string {
-	if family < 2 {
+// corrected says for how many comparisons, and looks at them, an interval was widened.
+func corrected(c tune.Comparison) string {
+	var parts []string
+	if c.Family > 1 {
+		parts = append(parts, fmt.Sprintf("%d comparisons", c.Family))
+	}
+	if c.Looks > 1 {
+		parts = append(parts, fmt.Sprintf("%d looks", c.Looks))
+	}
+	if len(parts) == 0 {
 		return ""
 	}
-	return fmt.Sprintf(", corrected for %d comparisons", family)
+	return ", corrected for " + strings.Join(parts, " and ")
 }
 
 // changed names the parameters in which the recommendation differs from the
@@ -220,6 +231,29 @@ func (x race) dropped() doc.Definition {
 		text += fmt.Sprintf("; the figures are of launches that still had it, such as #%d", p.Trial)
 	}
 	return doc.Definition{Name: "Dropped", Text: text}
+}
+
+// untested names the settings of the recommendation that were launched as a part of it alone.
+func (x race) untested() doc.Definition {
+	var all []string
+	for _, a := range x.Race.Ablation {
+		if untested(a) {
+			all = append(all, doc.OneLine(a.Setting))
+		}
+	}
+	if len(all) == 0 || x.Recommended == nil || x.keepsBaseline() {
+		return doc.Definition{}
+	}
+	return doc.Definition{Name: "Not tested alone", Text: strings.Join(all, ", ") + ": launched as a part of the command, so what each brings by itself is not known"}
+}
+
+// untested reports whether nothing is known of a setting by itself: older files have no
+// more than that there is no launch.
+func untested(a tune.Ablation) bool {
+	if a.Dropped || a.Gain != nil || a.Trial != 0 {
+		return false
+	}
+	return a.Finding == nil || a.Finding.Kind != tune.NeededRefused && a.Finding.Kind != tune.NeededEnded && a.Finding.Kind != tune.NeededBounds
 }
 
 // wavering is the interval of a gain in percent, "" for none.

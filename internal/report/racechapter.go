@@ -30,7 +30,7 @@ func comparisonChapter(x race) doc.Chapter {
 		how = "Fresh launches on fresh seeds, interleaved. "
 	}
 	c.Text = []string{how + "Ratios are of " + x.objective.Label + " in the direction that is better: above 1 the first of the two wins. " +
-		"Intervals are at 95 %" + corrected(all[0].Family) + "."}
+		"Intervals are at 95 %" + corrected(all[0]) + "." + byItself(all)}
 	g := doc.NewGrid(doc.Columns("Comparison", ">Launches", ">Ratio", ">95 % interval", ">p", ">Least effect shown", "Verdict"))
 	for _, k := range all {
 		g.Rows = append(g.Rows, comparisonRow(k.Label+" against "+k.Against, k))
@@ -38,6 +38,16 @@ func comparisonChapter(x race) doc.Chapter {
 	}
 	c.Grid, c.Plots = g, x.comparisonPlot("comparisons", "Ratios of the final comparisons", all, func(k tune.Comparison) string { return k.Label + " against " + k.Against })
 	return c
+}
+
+// byItself says that comparisons are not all corrected alike.
+func byItself(all []tune.Comparison) string {
+	for _, k := range all {
+		if k.Against != all[0].Against && corrected(k) != corrected(all[0]) {
+			return " Those of two configurations that are not the baseline are each by itself: they decide which goes first."
+		}
+	}
+	return ""
 }
 
 // about is a sentence that names what it is of.
@@ -78,6 +88,9 @@ func holdOutChapter(x race) doc.Chapter {
 	}
 	c := doc.Chapter{ID: "hold-outs", Heading: "Hold-outs: the other workloads"}
 	c.Text = []string{"The recommendation against the baseline on workloads that the search was not judged by. A ratio below 1 is a loss."}
+	if n := x.Race.HeldOut; n > 0 {
+		c.Text[0] += " " + launched(n) + " of the study ran them."
+	}
 	g := doc.NewGrid(doc.Columns("Workload", ">Launches", ">Ratio", ">95 % interval", ">p", ">Least effect shown", "Verdict"))
 	for _, k := range x.Race.HoldOuts {
 		g.Rows = append(g.Rows, comparisonRow(x.workload(k.Workload), k))
@@ -95,18 +108,16 @@ func ablationChapter(x race) doc.Chapter {
 	c := doc.Chapter{ID: "ablation", Heading: "Ablation: what each setting brings"}
 	tested := 0
 	for _, a := range x.Race.Ablation {
-		if a.Trial != 0 || a.Gain != nil {
+		if a.Dropped || !untested(a) {
 			tested++
 		}
 	}
-	const rule = "those that seem to bring nothing were dropped, where the command without them was launched again and shown to beat the baseline too. Each interval is at 95 % by itself."
-	switch tested {
-	case 0:
-		c.Text = []string{"None of the winner's settings was taken away: what each of them brings is not known."}
-	case len(x.Race.Ablation):
-		c.Text = []string{"Each setting of the winner that is not the engine's default was taken away once; " + rule}
-	default:
-		c.Text = []string{fmt.Sprintf("%d of the winner's %s were taken away, each once; %s", tested, count(len(x.Race.Ablation), "setting"), rule)}
+	const rule = "Settings that probably bring nothing are left out together, and the command without them is launched in the rounds of the confirmation: it is recommended where it beats the baseline too and is not worse. Where it is worse, parts of them are tried. Each interval is at 95 % by itself."
+	switch c.Text = []string{rule}; {
+	case tested == 0:
+		c.Text = []string{"None of the winner's settings was left out: what each of them brings is not known."}
+	case tested < len(x.Race.Ablation):
+		c.Text = []string{fmt.Sprintf("%d of the winner's %s were left out. ", tested, count(len(x.Race.Ablation), "setting")) + rule}
 	}
 	g := doc.NewGrid(doc.Columns("Setting", ">Brings", ">95 % interval", "Outcome", "=Reason", "Launch"))
 	for _, a := range x.Race.Ablation {
@@ -117,8 +128,8 @@ func ablationChapter(x race) doc.Chapter {
 		switch {
 		case a.Dropped:
 			outcome = "dropped"
-		case a.Trial == 0 && a.Gain == nil:
-			outcome = "kept, not tested"
+		case untested(a):
+			outcome = "kept, not tested alone"
 		}
 		r := doc.Dashed(a.Setting, gain, span, outcome, x.sentence(a.Reason), trialID(a.Trial))
 		r = r.Coded(0)

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 )
 
 // Why there is no contrast.
@@ -13,10 +12,21 @@ var (
 	ErrNoSpread      = errors.New("too few figures to know the spread between launches")
 )
 
-// Rounds are the natural logarithms of figures of launches: a row is a round in
-// which every configuration was launched once, one beside the other, a column is
-// a configuration. NaN, or a row that ends early, is a launch without a figure.
-type Rounds [][]float64
+// Launch is the figure of one launch of a configuration.
+type Launch struct {
+	Y     float64 // natural logarithm of the figure; not a number, or infinite: none
+	Arm   int     // the configuration
+	Round int     // launches of one round share their requests
+	Node  int     // the machine
+
+	// Stratum parts launches that may not be held against each other, as those of
+	// another day or another driver: they tell of the noise between launches alike, and
+	// of a difference only to others of their own.
+	Stratum int
+}
+
+// Launches are those of any number of configurations, in any order.
+type Launches []Launch
 
 // Contrast is a difference of two configurations, of logarithms: exp(Diff) is
 // the ratio of their figures.
@@ -25,229 +35,377 @@ type Contrast struct {
 	SE              float64 // of Diff
 	DF              float64 // of SE
 	P               float64 // two-sided, that there is no difference
-	SD              float64 // between launches of one configuration in one round
+	SD              float64 // between launches of one configuration in one round on one machine
 	N               int     // rounds that have both
+
+	parts []part
+}
+
+// part is what a contrast would be, were the ratios of its variances known. The
+// difference has Student's distribution with the DF of the contrast about diff.
+type part struct{ weight, diff, se float64 }
+
+// Contrast returns arm b minus arm a by the model
+//
+//	y = arm + stratum + round + node + noise
+//
+// in which rounds and nodes are drawn by chance, the noise of a and of b may
+// differ, and launches of other arms have no part, since another engine may be
+// many times as noisy. Nobody knows the ratios of these variances, so each of a few
+// is taken in turn (see blockRatios), weighed by the likelihood of the figures with all
+// else integrated out (restricted maximum likelihood; Patterson and Thompson 1971).
+// Of each the difference has Student's distribution by generalised least squares, and
+// the interval is that of their mixture. So what a round has in common is no noise
+// where rounds differ, and where they do not, the degrees of freedom that pairs
+// would cost are not lost (2(n-1) for n launches each, and not n-1); a launch that has
+// no partner counts for what it is worth. docs/tuning.md says in how many of
+// simulated confirmations the interval holds the truth.
+func (l Launches) Contrast(a, b int, confidence float64) (Contrast, error) {
+	d, err := newDesign(l, a, b)
+	if err != nil {
+		return Contrast{}, err
+	}
+	c := Contrast{DF: float64(len(d.y) - d.columns), N: d.common}
+	rounding := 1e-13 * max(1, d.largest)
+	diff, sure := d.exact(rounding)
+	if sure {
+		c.Diff = diff
+	} else if c.integrate(d); c.SD < rounding {
+		c.SD, c.SE, c.parts = 0, 0, nil
+	}
+	if math.Abs(c.Diff) < rounding {
+		c.Diff = 0 // what rounding leaves of equal figures is no difference
+	}
+	c.Low, c.High = c.At(confidence)
+	below := c.Below(0)
+	c.P = 2 * min(below, 1-below)
+	return c, nil
+}
+
+// What the ratios of the variances may be. Of rounds and of nodes it is the ratio to that of
+// the noise: none has the weight noBlocks, and all others share the rest alike, on a scale of
+// logarithms. Of the noise of b and of a it is the ratio of the standard deviations, with
+// its weights: with less at the ends the interval would hold the truth too rarely where the
+// noises differ, as after few launches they may differ by more than is seen, and with more
+// it would be wider than need be where they do not. Both are the result of simulations.
+var (
+	blockRatios  = []float64{0, 0.5, 2, 8, 32, 128, 1024}
+	noiseRatios  = []float64{1.0 / 16, 0.125, 0.25, 0.5, 1, 2, 4, 8, 16}
+	noiseWeights = []float64{8, 4, 2, 1, 1, 1, 2, 4, 8}
+)
+
+const noBlocks = 0.3
+
+// blockWeight is that of a ratio among blockRatios.
+func blockWeight(of []float64, at int) float64 {
+	switch {
+	case len(of) == 1:
+		return 1
+	case at == 0:
+		return noBlocks
+	}
+	return (1 - noBlocks) / float64(len(of)-1)
+}
+
+// integrate makes the mixture.
+func (c *Contrast) integrate(d *design) {
+	one := []float64{0}
+	rounds, nodes := one, one
+	if d.repeats(func(l Launch) int { return l.Round }) {
+		rounds = blockRatios
+	}
+	if d.repeats(func(l Launch) int { return l.Node }) {
+		nodes = blockRatios
+	}
+	most := math.Inf(-1)
+	var spread []float64
+	for i, round := range rounds {
+		for j, node := range nodes {
+			for n, noise := range noiseRatios {
+				f := d.fit(round, node, noise)
+				f.likelihood += math.Log(blockWeight(rounds, i) * blockWeight(nodes, j) * noiseWeights[n])
+				most = max(most, f.likelihood)
+				c.parts = append(c.parts, part{f.likelihood, f.diff, f.sd * f.scale})
+				spread = append(spread, f.sd*math.Sqrt((noise+1/noise)/2))
+			}
+		}
+	}
+	sum := 0.0
+	for i := range c.parts {
+		c.parts[i].weight = math.Exp(c.parts[i].weight - most)
+		sum += c.parts[i].weight
+	}
+	kept := c.parts[:0]
+	variance := 0.0
+	for i, p := range c.parts {
+		p.weight /= sum
+		c.Diff += p.weight * p.diff
+		c.SD += p.weight * spread[i]
+		variance += p.weight * p.se * p.se
+		if p.weight > 1e-5 {
+			kept = append(kept, p)
+		}
+	}
+	c.parts, c.SE = kept, math.Sqrt(variance)
+}
+
+// Below is the chance that the difference is less than x.
+func (c Contrast) Below(x float64) float64 {
+	if c.SE == 0 {
+		switch {
+		case c.Diff < x:
+			return 1
+		case c.Diff > x:
+			return 0
+		}
+		return 0.5
+	}
+	var all, of Total
+	for _, p := range c.parts {
+		t := (x - p.diff) / p.se
+		tail := StudentTail(t, c.DF) / 2
+		if t > 0 {
+			tail = 1 - tail
+		}
+		of.Add(p.weight * tail)
+		all.Add(p.weight)
+	}
+	return of.Sum() / all.Sum()
 }
 
 // At is the interval at another confidence. To have the comparisons of a family
 // corrected as Holm corrects their P, give the one at place i of n, ascending by
 // P from 0, the confidence 1 - alpha/(n-i).
 func (c Contrast) At(confidence float64) (low, high float64) {
-	half := StudentQuantile((1+confidence)/2, c.DF) * c.SE
-	return c.Diff - half, c.Diff + half
+	if c.SE == 0 {
+		return c.Diff, c.Diff
+	}
+	return c.quantile((1 - confidence) / 2), c.quantile((1 + confidence) / 2)
 }
 
-// Contrast returns column b minus column a by least squares on
-//
-//	y[round][column] = configuration[column] + round[round] + error
-//
-// over the cells there are: what a round has in common (a warmer room, another
-// tenant) is no noise of the difference, and columns beside a and b help to know
-// the rounds and the spread. That is one for all columns: so few launches tell
-// too little of the spread of each by itself (Student's factor is 4.3 for three
-// differences, 2.8 for three rounds of three columns).
-//
-// In 2000 simulated draws of 3 rounds of 3 columns the 95 % interval holds the
-// truth in 94 to 95 % of them, also with a missing cell, whatever the rounds do.
-// Where one column is four times as noisy as the others it does in 88 % if the
-// noisy one is compared, and in 99 % if it is not.
-func (r Rounds) Contrast(a, b int, confidence float64) (Contrast, error) {
-	l := newLayout(r)
-	if a == b || min(a, b) < 0 || max(a, b) >= l.columns {
-		return Contrast{}, fmt.Errorf("compare columns %d and %d of %d: %w", a, b, l.columns, ErrNoCommonRound)
+// quantile lies between those of the parts; between two bounds the halves are taken
+// in turn, but for steps along the chord where these are shorter.
+func (c Contrast) quantile(p float64) float64 {
+	t := StudentQuantile(max(p, 1-p), c.DF)
+	if p < 0.5 {
+		t = -t
 	}
-	common := 0
-	for _, row := range l.rows {
-		if l.has(row, a) && l.has(row, b) {
-			common++
+	low, high := math.Inf(1), math.Inf(-1)
+	for _, k := range c.parts {
+		low, high = min(low, k.diff+t*k.se), max(high, k.diff+t*k.se)
+	}
+	under, over := c.Below(low)-p, c.Below(high)-p
+	for i := 0; i < 100 && high-low > 1e-12*(math.Abs(low)+math.Abs(high)+c.SE); i++ {
+		x := (low + high) / 2
+		if chord := low + (high-low)*under/(under-over); i%3 < 2 && chord > low && chord < high {
+			x = chord
+		}
+		switch at := c.Below(x) - p; {
+		case at < 0:
+			low, under = x, at
+		case at > 0:
+			high, over = x, at
+		default:
+			return x
 		}
 	}
-	if common == 0 {
-		return Contrast{}, ErrNoCommonRound
-	}
-	free, grounded := l.freedom(a)
-	if free < 1 {
-		return Contrast{}, ErrNoSpread
-	}
-	normal, right := l.normal(grounded)
-	unit := make([]float64, l.columns)
-	unit[b] = 1
-	effects, leverage := solve(normal, right), solve(normal, unit)
-	c := Contrast{Diff: effects[b], DF: float64(free), N: common}
-	c.SD = math.Sqrt(l.residual(effects) / c.DF)
-	// What rounding leaves of equal figures is no difference, and no noise.
-	rounding := 1e-13 * max(1, l.largest)
-	if math.Abs(c.Diff) < rounding {
-		c.Diff = 0
-	}
-	if c.SD < rounding {
-		c.SD = 0
-	}
-	c.SE = c.SD * math.Sqrt(leverage[b])
-	c.Low, c.High = c.At(confidence)
-	switch {
-	case c.SE > 0:
-		c.P = StudentTail(c.Diff/c.SE, c.DF)
-	case c.Diff == 0:
-		c.P = 1
-	}
-	return c, nil
+	return (low + high) / 2
 }
 
-// layout is a two-way layout with holes.
-type layout struct {
-	rows    [][]float64
-	columns int
-	largest float64 // of the figures, without sign
+// design is the launches of two arms as a linear model: column 0 is 1 for arm b,
+// and there is a column of ones for each stratum.
+type design struct {
+	launches Launches
+	y        []float64
+	x        [][]float64 // by column
+	columns  int
+	common   int     // rounds that have both
+	largest  float64 // of the figures, without sign
 }
 
-func newLayout(r Rounds) layout {
-	l := layout{rows: r}
-	for _, row := range r {
-		l.columns = max(l.columns, len(row))
-		for column, y := range row {
-			if l.has(row, column) {
-				l.largest = max(l.largest, math.Abs(y))
-			}
-		}
-	}
-	return l
-}
-
-func (l layout) has(row []float64, column int) bool {
-	return column < len(row) && !math.IsNaN(row[column]) && !math.IsInf(row[column], 0)
-}
-
-// freedom counts the degrees of freedom of the residuals: cells less columns
-// and rows that have any, and one more for each part of the layout that has no
-// row in common with another. One column of each part is grounded, a in its own:
-// its effect is 0 and the others' are relative to it. So are empty columns.
-func (l layout) freedom(a int) (free int, grounded []bool) {
-	part := make([]int, l.columns)
-	for i := range part {
-		part[i] = i
-	}
-	cells, held := make([]int, l.columns), 0
-	for _, row := range l.rows {
-		first := -1
-		for column := range l.columns {
-			if !l.has(row, column) {
-				continue
-			}
-			cells[column]++
-			free++
-			if first < 0 {
-				first = column
-				held++
-				continue
-			}
-			from, to := part[column], part[first]
-			for i := range part {
-				if part[i] == from {
-					part[i] = to
-				}
-			}
-		}
-	}
-	grounded = make([]bool, l.columns)
-	done := map[int]bool{part[a]: true}
-	grounded[a] = true
-	for column, n := range cells {
-		switch {
-		case n == 0:
-			grounded[column] = true
+func newDesign(all Launches, a, b int) (*design, error) {
+	d := &design{columns: 1}
+	strata := map[int]int{}
+	type round struct{ stratum, round int }
+	seen := map[round]int{}
+	for _, l := range all {
+		if l.Arm != a && l.Arm != b || math.IsNaN(l.Y) || math.IsInf(l.Y, 0) {
 			continue
-		case !done[part[column]]:
-			done[part[column]], grounded[column] = true, true
 		}
-		held++
+		if strata[l.Stratum] == 0 {
+			strata[l.Stratum] = d.columns
+			d.columns++
+		}
+		which := 1
+		if l.Arm == b {
+			which = 2
+		}
+		k := round{l.Stratum, l.Round}
+		if before := seen[k]; before|which == 3 && before != 3 {
+			d.common++
+		}
+		seen[k] |= which
+		d.launches = append(d.launches, l)
+		d.largest = max(d.largest, math.Abs(l.Y))
 	}
-	return free - held + len(done), grounded
+	switch {
+	case a == b:
+		return nil, fmt.Errorf("compare configuration %d with itself: %w", a, ErrNoCommonRound)
+	case d.common == 0:
+		return nil, ErrNoCommonRound
+	case len(d.launches) <= d.columns:
+		return nil, ErrNoSpread
+	}
+	d.x = make([][]float64, d.columns)
+	for i := range d.x {
+		d.x[i] = make([]float64, len(d.launches))
+	}
+	for i, l := range d.launches {
+		d.y = append(d.y, l.Y-d.launches[0].Y)
+		d.x[strata[l.Stratum]][i] = 1
+		if l.Arm == b {
+			d.x[0][i] = 1
+		}
+	}
+	return d, nil
 }
 
-// normal is the system for the columns' effects once the rows' are eliminated:
-// each row's figures less their mean.
-func (l layout) normal(grounded []bool) (matrix [][]float64, right []float64) {
-	matrix, right = make([][]float64, l.columns), make([]float64, l.columns)
-	for i := range matrix {
-		matrix[i] = make([]float64, l.columns)
+// repeats reports whether a factor can have an effect of its own: it has more than
+// one value, and one of them more than one launch.
+func (d *design) repeats(factor func(Launch) int) bool {
+	n := map[int]int{}
+	twice := false
+	for _, l := range d.launches {
+		n[factor(l)]++
+		twice = twice || n[factor(l)] > 1
 	}
-	for _, row := range l.rows {
-		mean, n := l.mean(row, nil)
-		for i := range l.columns {
-			if !l.has(row, i) || grounded[i] {
-				continue
-			}
-			right[i] += row[i] - mean
-			matrix[i][i]++
-			for j := range l.columns {
-				if l.has(row, j) && !grounded[j] {
-					matrix[i][j] -= 1 / n
-				}
-			}
-		}
-	}
-	for i, g := range grounded {
-		if g {
-			matrix[i][i] = 1
-		}
-	}
-	return matrix, right
+	return twice && len(n) > 1
 }
 
-// mean of a row's cells, less the columns' effects if there are any.
-func (l layout) mean(row, effects []float64) (mean, n float64) {
-	var sum Total
-	for i, y := range row {
-		if l.has(row, i) {
-			if effects != nil {
-				y -= effects[i]
-			}
-			sum.Add(y)
-			n++
+// exact is the difference where launches of one round on one machine do not scatter at
+// all, as those of a simulator.
+func (d *design) exact(rounding float64) (diff float64, sure bool) {
+	type cell struct{ stratum, round, node int }
+	n := map[cell]float64{}
+	sum := map[cell][2]float64{}
+	at := func(l Launch) cell { return cell{l.Stratum, l.Round, l.Node} }
+	for i, l := range d.launches {
+		n[at(l)]++
+		s := sum[at(l)]
+		sum[at(l)] = [2]float64{s[0] + d.y[i], s[1] + d.x[0][i]}
+	}
+	within := func(i int) (y, x float64) {
+		k := at(d.launches[i])
+		return d.y[i] - sum[k][0]/n[k], d.x[0][i] - sum[k][1]/n[k]
+	}
+	var xy, xx float64
+	for i := range d.y {
+		y, x := within(i)
+		xy, xx = xy+x*y, xx+x*x
+	}
+	if xx == 0 || len(d.y)-len(n) < 2 {
+		return 0, false
+	}
+	diff = xy / xx
+	for i := range d.y {
+		if y, x := within(i); math.Abs(y-diff*x) > rounding {
+			return 0, false
 		}
 	}
-	return sum.Sum() / n, n
+	return diff, true
 }
 
-// residual is the sum of squares that the effects leave.
-func (l layout) residual(effects []float64) float64 {
-	var squares Total
-	for _, row := range l.rows {
-		mean, _ := l.mean(row, effects)
-		for i, y := range row {
-			if l.has(row, i) {
-				e := y - effects[i] - mean
-				squares.Add(e * e)
-			}
-		}
-	}
-	return squares.Sum()
+// fitted is a generalised least squares fit.
+type fitted struct {
+	likelihood float64 // log, restricted, with the noise integrated out
+	diff       float64
+	scale      float64 // of diff: its standard error over sd
+	sd         float64
 }
 
-// solve returns x of matrix x = right for a symmetric positive definite matrix,
-// by elimination; neither argument changes.
-func solve(matrix [][]float64, right []float64) []float64 {
-	m, x := make([][]float64, len(matrix)), slices.Clone(right)
-	for i := range matrix {
-		m[i] = slices.Clone(matrix[i])
-	}
-	for i := range m {
-		for k := i + 1; k < len(m); k++ {
-			f := m[k][i] / m[i][i]
-			for j := i; j < len(m); j++ {
-				m[k][j] -= f * m[i][j]
+// fit is the fit where the variances of rounds and nodes are so many times that of
+// the noise, and the standard deviation of b's noise is so many times that of a's.
+func (d *design) fit(rounds, nodes, noise float64) fitted {
+	n := len(d.y)
+	v := make([][]float64, n)
+	for i, l := range d.launches {
+		v[i] = make([]float64, i+1)
+		for j, m := range d.launches[:i+1] {
+			if l.Stratum == m.Stratum && l.Round == m.Round {
+				v[i][j] += rounds
 			}
-			x[k] -= f * x[i]
+			if l.Stratum == m.Stratum && l.Node == m.Node {
+				v[i][j] += nodes
+			}
+		}
+		if d.x[0][i] == 1 {
+			v[i][i] += noise
+		} else {
+			v[i][i] += 1 / noise
 		}
 	}
-	for i := len(m) - 1; i >= 0; i-- {
-		for j := i + 1; j < len(m); j++ {
-			x[i] -= m[i][j] * x[j]
+	det := cholesky(v)
+	y := forward(v, d.y)
+	x := make([][]float64, d.columns)
+	for i := range x {
+		x[i] = forward(v, d.x[i])
+	}
+	// The columns' normal equations, with that of the difference last: then its
+	// estimate and its error are the last ones of the triangle.
+	normal, right := make([][]float64, d.columns), make([]float64, d.columns)
+	at := func(i int) []float64 { return x[(i+1)%d.columns] }
+	for i := range normal {
+		normal[i] = make([]float64, i+1)
+		right[i] = dot(at(i), y)
+		for j := range i + 1 {
+			normal[i][j] = dot(at(i), at(j))
 		}
-		x[i] /= m[i][i]
+	}
+	det += cholesky(normal)
+	u := forward(normal, right)
+	last := d.columns - 1
+	free := float64(n - d.columns)
+	rest := max(dot(y, y)-dot(u, u), math.SmallestNonzeroFloat64)
+	return fitted{
+		likelihood: -det/2 - free/2*math.Log(rest),
+		diff:       u[last] / normal[last][last],
+		scale:      1 / normal[last][last],
+		sd:         math.Sqrt(rest / free),
+	}
+}
+
+// cholesky puts the lower triangle L with L L' = m in the place of m, of which the lower
+// triangle is given, and returns the logarithm of m's determinant.
+func cholesky(m [][]float64) (logDet float64) {
+	for i, row := range m {
+		for j := range i + 1 {
+			s := row[j] - dot(row[:j], m[j][:j])
+			if i == j {
+				row[i] = math.Sqrt(s)
+				logDet += math.Log(s)
+			} else {
+				row[j] = s / m[j][j]
+			}
+		}
+	}
+	return logDet
+}
+
+// forward solves l x = right for a lower triangle.
+func forward(l [][]float64, right []float64) []float64 {
+	x := make([]float64, len(right))
+	for i, row := range l {
+		x[i] = (right[i] - dot(row[:i], x[:i])) / row[i]
 	}
 	return x
+}
+
+func dot(a, b []float64) float64 {
+	sum := 0.0
+	for i, x := range a {
+		sum += x * b[i]
+	}
+	return sum
 }
 
 // Detectable is the least difference between the means of n launches each that
@@ -270,15 +428,14 @@ func Detectable(sd float64, n int, df, confidence, power float64) float64 {
 	return sd * math.Sqrt(2/float64(n)) * max(0, StudentQuantile((1+confidence)/2, df)+reach)
 }
 
-// LaunchesFor is how many launches a side Detectable asks for to show an effect:
-// in rounds of three configurations, as a race confirms (two and the baseline),
-// whose spread is then known by 2(n-1) degrees of freedom. It is 3 at least, as
-// fewer say little about the spread, and 10,000 where more would be needed.
+// LaunchesFor is how many launches a side Detectable asks for to show an effect,
+// where 2(n-1) degrees of freedom tell the spread. It is 2 at least, and 10,000 where
+// more would be needed.
 func LaunchesFor(sd, effect, confidence, power float64) int {
 	enough := func(n int) bool {
 		return Detectable(sd, n, 2*float64(n-1), confidence, power) <= effect
 	}
-	const least, most = 3, 10000
+	const least, most = 2, 10000
 	low, high := least, least
 	for ; high < most && !enough(high); high *= 2 {
 		low = high + 1

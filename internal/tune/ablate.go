@@ -6,146 +6,257 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"perflab/internal/tune/surrogate"
 )
 
 // ablation is a setting of the winner, left out.
 type ablation struct {
 	setting Change
-	without *finalist // nil: not launched
-	span    *Span     // of having it
+	idle    float64   // chance that it brings less than half of what matters, as the search has it
+	alone   *finalist // the winner without it alone; nil: not launched
+	span    *Span     // of having it, by these launches
 	dropped bool
 	reason  *Finding
 }
 
-// ablate leaves out each setting of the winner once, and launches what is left
-// when all that brought nothing has gone. It is recommended in the winner's place
-// where it beats the baseline too and is not worse by what matters.
+// Settings that bring less than half of what matters with so much of a chance are left out
+// together, others by themselves. It is below one half where nothing is known of them but
+// that the winner has them.
+const (
+	likelyIdle   = 0.3
+	possiblyIdle = 0.1
+)
+
+// surelyWorse is the chance to be worse by half of what matters from which on no
+// further launch of a reduced command is for it.
+const surelyWorse = 0.9
+
+// ablate looks for settings of the winner that bring nothing. The winner without all
+// that probably do not is launched in the rounds of the confirmation, as a finalist is, and
+// recommended where it beats the baseline too and is not worse; where it is worse, halves
+// of them are tried. A setting that the budget does not reach stays: it was
+// launched as a part of the winner, and the report says that nothing more is known of it.
 func (s *raceState) ablate(k *confirmation) {
-	for _, setting := range s.removals(k.winner.config) {
-		a := &ablation{setting: setting}
+	for _, setting := range s.search.Removals(k.winner.config) {
+		a := &ablation{setting: setting, reason: &Finding{Kind: NotTried}}
 		k.ablations = append(k.ablations, a)
-		config := setting.Apply(k.winner.config)
-		if f := k.find(config); f != nil {
-			a.without = f
-		} else if why := s.search.Refuse(config); why != "" {
+		if why := s.search.Refuse(setting.Apply(k.winner.config)); why != "" {
 			a.reason = &Finding{Kind: NeededRefused, Reason: why}
 			continue
-		} else if s.left() < 1 || k.drops() && s.left() <= fewest {
-			a.reason = &Finding{Kind: NotTried} // or kept for the check of what was dropped
-			continue
-		} else {
-			a.without = newFinalist("without "+setting.Label, k.winner.origin.with(Change{Label: "without " + setting.Label, Set: setting.Set}), config)
-			s.launchAgain(a.without, AblateStage, 1)
 		}
-		k.weigh(a)
+		a.idle = s.idleChance(k.winner.config, setting)
 	}
-	s.check(k)
+	for groups := k.groups(); len(groups) > 0; {
+		group := groups[0]
+		groups = groups[1:]
+		if s.left() < fewest {
+			break
+		}
+		if !s.leaveOut(k, group) && len(group) > 1 {
+			half := (len(group) + 1) / 2
+			groups = slices.Insert(groups, 0, group[:half], group[half:])
+		}
+	}
+	s.runHoldOuts(k)
 }
 
-// removals are a configuration's settings, those first that are predicted to bring
-// least.
-func (s *raceState) removals(config Config) []Change {
-	out := slices.Clone(s.search.Removals(config))
-	slices.SortStableFunc(out, func(a, b Change) int {
-		return -cmp.Compare(s.point(a.Apply(config)).X, s.point(b.Apply(config)).X)
-	})
+// idleChance is the chance that a setting brings less than half of what matters, by what
+// the search predicts and measured. The two configurations differ in little: what is not
+// known of the one is mostly not known of the other either.
+func (s *raceState) idleChance(config Config, without Change) float64 {
+	fit := s.fit()
+	with, a := fit.At(s.point(config))
+	left, b := fit.At(s.point(without.Apply(config)))
+	half := math.Log1p(s.objective.MinGain) / 2
+	sd := math.Sqrt(max(math.Abs(a*a-b*b), half*half))
+	return surrogate.NormalCDF((half - (with - left)) / sd)
+}
+
+// groups are the settings that may go, those that go first together.
+func (k *confirmation) groups() [][]*ablation {
+	open := slices.DeleteFunc(slices.Clone(k.ablations), func(a *ablation) bool { return a.reason.Kind != NotTried || a.idle < possiblyIdle })
+	slices.SortStableFunc(open, func(a, b *ablation) int { return -cmp.Compare(a.idle, b.idle) })
+	n := slices.IndexFunc(open, func(a *ablation) bool { return a.idle < likelyIdle })
+	if n < 0 {
+		n = len(open)
+	}
+	var out [][]*ablation
+	if n > 0 {
+		out = append(out, open[:n])
+	}
+	for _, a := range open[n:] {
+		out = append(out, []*ablation{a})
+	}
 	return out
 }
 
-// drops reports whether a setting has been found to bring nothing.
-func (k *confirmation) drops() bool {
-	return slices.ContainsFunc(k.ablations, func(a *ablation) bool { return a.dropped })
-}
-
-// weigh decides whether a setting stays: it goes where it brings less than half of
-// what matters and is not shown to bring anything.
-func (k *confirmation) weigh(a *ablation) {
-	if len(a.without.rounds) == 0 {
-		a.reason = &Finding{Kind: NeededEnded, Cause: k.note(a.without.failed)}
-		return
-	}
-	d, err := k.compare(k.winner, a.without, "", 1)
-	if err != nil {
-		a.reason = &Finding{Kind: NotDecided, Reason: err.Error()}
-		return
-	}
-	a.span = &Span{d.Ratio.Value - 1, d.Ratio.Low - 1, d.Ratio.High - 1}
-	switch {
-	case k.score(a.without).class < k.score(k.winner).class:
-		a.reason = &Finding{Kind: NeededBounds, Cause: k.obstacle(a.without)}
-	case a.span.Low > 0:
-		a.reason = &Finding{Kind: KeptGain, Value: &a.span.Value}
-	case a.span.Value >= k.objective.MinGain/2:
-		a.reason = &Finding{Kind: KeptSeeming, Value: &a.span.Value}
-	default:
-		a.dropped = true
-		a.reason = &Finding{Kind: DroppedNoGain, Value: &a.span.Value}
-	}
-}
-
-// check launches the winner without all that was dropped: in every round of the
-// confirmation, also where the ablation launched the same, as that launch is the
-// reason why it is here. Where it is worse, or the budget does not allow the launches
-// that a recommendation rests on, everything stays.
-func (s *raceState) check(k *confirmation) {
-	if !k.drops() {
-		return
-	}
-	s.begin(CheckStage)
+// leaveOut launches what is recommended so far without a group of settings, and
+// recommends it where they bring nothing. It reports whether they are gone.
+func (s *raceState) leaveOut(k *confirmation, group []*ablation) bool {
 	without := Change{Set: Config{}}
-	var gone []string
-	for _, a := range k.ablations {
-		if a.dropped {
-			maps.Copy(without.Set, a.setting.Set)
-			gone = append(gone, a.setting.Label)
+	var names []string
+	for _, a := range group {
+		maps.Copy(without.Set, a.setting.Set)
+		names = append(names, a.setting.Label)
+	}
+	without.Label = "without " + strings.Join(names, ", ")
+	config := without.Apply(k.pick.config)
+	if why := s.search.Refuse(config); why != "" {
+		k.keep(group, Finding{Kind: TogetherRefused, Reason: why})
+		return false
+	}
+	f := k.find(config)
+	if at := slices.IndexFunc(k.reduced, func(f *finalist) bool { return maps.Equal(f.config, config) }); at >= 0 {
+		k.keep(group, *k.reduced[at].unfit) // the other half went since
+		return false
+	}
+	if f == nil {
+		from := k.pick.origin.with(without)
+		f = newFinalist(from.String(), from, config)
+		k.reduced = append(k.reduced, f)
+	}
+	why := s.launchReduced(k, f)
+	f.unfit = why
+	if len(group) == 1 && k.pick == k.winner {
+		group[0].alone = f
+		if d, err := k.compareAlone(k.winner, f); err == nil {
+			group[0].span = &Span{d.Ratio.Value - 1, d.Ratio.Low - 1, d.Ratio.High - 1}
 		}
 	}
-	without.Label = "without " + strings.Join(gone, ", ")
-	config := without.Apply(k.winner.config)
-	if why := s.search.Refuse(config); why != "" {
-		k.keepAll(Finding{Kind: TogetherRefused, Reason: why})
+	if why != nil {
+		k.keep(group, *why)
+		return false
+	}
+	k.pick = f
+	brings := &Finding{Kind: DroppedNoGain, N: len(group)}
+	if d, err := k.compareAlone(k.winner, f); err == nil {
+		brings.Value = new(d.Ratio.Value - 1)
+	}
+	for _, a := range group {
+		a.dropped, a.reason = true, brings
+	}
+	return true
+}
+
+// keep says why settings stay.
+func (k *confirmation) keep(group []*ablation, why Finding) {
+	why.N = len(group)
+	if a := group[0]; len(group) == 1 {
+		switch {
+		case why.Kind == TogetherRefused:
+			why.Kind = NeededRefused
+		case why.Kind == TogetherEnded:
+			why.Kind = NeededEnded
+		case why.Kind == TogetherBounds:
+			why.Kind = NeededBounds
+		case why.Kind == TogetherWorse && a.span != nil && a.span.Low > 0:
+			why = Finding{Kind: KeptGain, Value: &a.span.Value}
+		case why.Kind == TogetherWorse && a.span != nil:
+			why = Finding{Kind: KeptSeeming, Value: &a.span.Value}
+		}
+	}
+	for _, a := range group {
+		a.reason = &why
+	}
+}
+
+// launchReduced launches a reduced command in the rounds of the confirmation, and where
+// they do not tell with the winner in further ones, until it is known whether it may take
+// the winner's place; nil: it may.
+func (s *raceState) launchReduced(k *confirmation, f *finalist) *Finding {
+	why := &Finding{Kind: TogetherUntried}
+	for round := 1; round <= k.most; round++ {
+		of := []*finalist{f}
+		if round > k.rounds {
+			of = append(of, k.winner)
+		}
+		switch {
+		case f == k.baseline():
+			of = nil // what it is known by is not added to
+		case s.left() < len(of):
+			of = nil
+		}
+		if of == nil && round > k.rounds {
+			break
+		}
+		f.out = false // one that fell behind, and is the simpler one
+		s.launchRound(of, CheckStage, round, len(f.rounds) > 0)
+		if t := k.winner.rounds[round]; t != nil && round > k.rounds {
+			delete(k.winner.rounds, round)
+			k.winner.more[round] = t
+		}
+		if f.failed != nil && f.failed.end.Status == Refused {
+			return &Finding{Kind: TogetherEnded, Cause: k.note(f.failed)}
+		}
+		d, err := k.contrast(f, k.winner, k.objectiveOn(""), confidence)
+		if half := math.Log1p(k.objective.MinGain) / 2; err == nil && d.Below(-half) > surelyWorse {
+			return &Finding{Kind: TogetherWorse, Value: new(math.Expm1(d.Diff))}
+		}
+		if f.lost >= mostLost {
+			return &Finding{Kind: TogetherLost, Cause: k.note(f.failed)}
+		}
+		if len(f.rounds) >= min(k.least, k.rounds) || s.left() < 1 && len(f.rounds) >= fewest {
+			if why = k.unfit(f); why == nil {
+				return nil
+			}
+		}
+	}
+	return why
+}
+
+// unfit says why a reduced command may not take the winner's place; nil: it may.
+func (k *confirmation) unfit(f *finalist) *Finding {
+	d, err := k.compareAlone(f, k.winner)
+	switch won, left := k.score(k.winner), k.score(f); {
+	case left.class < won.class || left.class == missing && left.miss > won.miss && k.nearestBound(k.winner, f) != nil:
+		return &Finding{Kind: TogetherBounds, Cause: k.obstacle(f)}
+	case err != nil:
+		return &Finding{Kind: NotDecided, Reason: err.Error()}
+	case math.Log(d.Ratio.Value) < -math.Log1p(k.objective.MinGain)/2 || d.Ratio.High < 1:
+		return &Finding{Kind: TogetherWorse, Value: new(d.Ratio.Value - 1)}
+	case !k.beatsBaseline(f):
+		return &Finding{Kind: TogetherNoGain}
+	}
+	return nil
+}
+
+// runHoldOuts launches the recommendation and the baseline again where too few of their
+// launches ran the hold-outs to compare them by.
+func (s *raceState) runHoldOuts(k *confirmation) {
+	base := k.baseline()
+	if base == nil || len(s.holdOuts()) == 0 {
 		return
 	}
-	if k.reduced = k.find(config); k.reduced == nil {
-		if s.left() < fewest {
-			k.keepAll(Finding{Kind: TogetherUntried})
+	pair := []*finalist{base, k.pick}
+	for n := range fewest {
+		lacks := slices.ContainsFunc(pair, func(f *finalist) bool { return s.ranHoldOuts(f) < fewest })
+		if !lacks || s.left() < len(pair) {
 			return
 		}
-		from := k.winner.origin.with(without)
-		k.reduced = newFinalist(from.String(), from, config)
-		for round := 1; round <= k.rounds && k.reduced.failed == nil && s.left() > 0; round++ {
-			s.launchAgain(k.reduced, CheckStage, round)
+		if n == 0 {
+			s.begin(HoldOutStage)
 		}
-	}
-	k.decideReduced()
-}
-
-// decideReduced recommends what is left of the winner, or the winner.
-func (k *confirmation) decideReduced() {
-	// At 95 % for this one alone: to keep a setting claims nothing.
-	d, err := k.compare(k.reduced, k.winner, "", 1)
-	switch won, left := k.score(k.winner), k.score(k.reduced); {
-	case k.reduced.failed != nil:
-		k.keepAll(Finding{Kind: TogetherEnded, Cause: k.note(k.reduced.failed)})
-	case left.class < won.class || left.class == missing && left.miss > won.miss && k.nearestBound(k.winner, k.reduced) != nil:
-		k.keepAll(Finding{Kind: TogetherBounds, Cause: k.obstacle(k.reduced)})
-	case err != nil:
-		k.keepAll(Finding{Kind: NotDecided, Reason: err.Error()})
-	case math.Log(d.Ratio.Value) < -math.Log1p(k.objective.MinGain)/2 || d.Ratio.High < 1:
-		k.keepAll(Finding{Kind: TogetherWorse, Value: new(d.Ratio.Value - 1)})
-	case !k.beatsBaseline(k.reduced):
-		k.keepAll(Finding{Kind: TogetherNoGain})
-	default:
-		k.pick = k.reduced
+		round := k.rounds + 1 + n
+		of := []*finalist{newFinalist(base.name, base.origin, base.config), newFinalist(k.pick.name, k.pick.origin, k.pick.config)}
+		s.launchRound(of, HoldOutStage, round, true)
+		for i, f := range of {
+			if t := f.rounds[round]; t != nil {
+				pair[i].more[round] = t
+			}
+		}
 	}
 }
 
-// keepAll takes back what was to be dropped.
-func (k *confirmation) keepAll(why Finding) {
-	for _, a := range k.ablations {
-		if a.dropped {
-			a.dropped, a.reason = false, &why
+// ranHoldOuts counts the launches of a finalist that ran the hold-outs.
+func (h *history) ranHoldOuts(f *finalist) int {
+	n := 0
+	for _, round := range []map[int]*trial{f.rounds, f.more} {
+		for _, t := range round {
+			if len(t.Workloads) > len(h.workloads()) {
+				n++
+			}
 		}
 	}
-	k.pick = k.winner
+	return n
 }

@@ -66,7 +66,7 @@ func (c conclusion) picks(r *Result) {
 	if base != nil {
 		r.BaselineConfirm = base.middle()
 	}
-	r.ChallengerConfirm = k.others()[0].middle()
+	r.ChallengerConfirm = k.foremost().middle()
 	r.Confirmed = (r.ChallengerConfirm > 0 || k.pick != nil) && (base == nil || r.BaselineConfirm > 0)
 	if k.pick == nil {
 		r.WinnerConfirm = r.BaselineConfirm
@@ -145,16 +145,22 @@ func (k *confirmation) preferredBy(f *finalist) *BoundPair {
 	return &BoundPair{Bound: keeps(f), Other: keeps(k.baseline())}
 }
 
-// baselineStays is the verdict by which no other is recommended. It speaks of the
-// finalist that led the search, or of the next where that one has no figure.
-func (c conclusion) baselineStays(r Result) Finding {
-	k := c.confirmation
-	base, best := k.baseline(), k.others()[0]
+// foremost is the finalist that most is known of beside the baseline: one that fell
+// behind, or could not be launched again, has fewer launches.
+func (k *confirmation) foremost() *finalist {
+	best := k.others()[0]
 	for _, f := range k.others() {
-		if len(best.rounds) == 0 && len(f.rounds) > 0 {
+		if len(f.rounds) > len(best.rounds) {
 			best = f
 		}
 	}
+	return best
+}
+
+// baselineStays is the verdict by which no other is recommended.
+func (c conclusion) baselineStays(r Result) Finding {
+	k := c.confirmation
+	base, best := k.baseline(), k.foremost()
 	f := Finding{Name: best.name, N: c.tried(), Misses: r.Misses}
 	d, err := k.compareAll(best, base)
 	switch {
@@ -204,10 +210,15 @@ func (c conclusion) evidence() *Evidence {
 	if k := c.confirmation; k != nil {
 		e.Comparisons = c.comparisons()
 		e.HoldOuts = c.heldOut()
+		for _, t := range c.trials {
+			if t.Pass > 0 && len(t.Workloads) > len(c.workloads()) {
+				e.HeldOut++
+			}
+		}
 		for _, a := range k.ablations {
 			out := Ablation{Setting: a.setting.Label, Gain: a.span, Dropped: a.dropped, Finding: a.reason}
-			if a.without != nil && len(a.without.rounds) == 1 {
-				out.Trial = a.without.ids()[0]
+			if a.alone != nil {
+				out.Trial = a.alone.middle()
 			}
 			e.Ablation = append(e.Ablation, out)
 		}
@@ -216,27 +227,32 @@ func (c conclusion) evidence() *Evidence {
 	return e
 }
 
-// comparisons are those of the confirmation, corrected for their number by
-// Bonferroni's inequality, and what is left of the winner after the ablation against
-// the baseline and the winner.
+// comparisons are those with the baseline, corrected for their number by Bonferroni's
+// inequality and for the looks, what is left of the winner after the ablation among
+// them; and, each by itself, those by which one of two goes first.
 func (c conclusion) comparisons() []Comparison {
 	k := c.confirmation
 	var out []Comparison
-	add := func(a, b *finalist) {
-		if d, err := k.compareAll(a, b); err == nil {
+	add := func(a, b *finalist, d Comparison, err error) {
+		if err == nil {
 			out = append(out, k.bounded(d, a, b))
 		}
 	}
-	for i, a := range k.finalists {
-		for _, b := range k.finalists[:i] {
-			add(a, b)
+	others := k.others()
+	if k.pick != nil && !slices.Contains(others, k.pick) {
+		others = append(slices.Clone(others), k.pick)
+	}
+	if base := k.baseline(); base != nil {
+		for _, f := range others {
+			d, err := k.compareAll(f, base)
+			add(f, base, d, err)
 		}
 	}
-	if k.reduced != nil && !slices.Contains(k.finalists, k.reduced) {
-		if base := k.baseline(); base != nil {
-			add(k.reduced, base)
+	for i, f := range others {
+		for _, g := range others[:i] {
+			d, err := k.compareAlone(f, g)
+			add(f, g, d, err)
 		}
-		add(k.reduced, k.winner)
 	}
 	return out
 }
@@ -260,7 +276,8 @@ func (c conclusion) heldOut() []Comparison {
 	}
 	var out []Comparison
 	for _, w := range c.holdOuts() {
-		d, err := k.compare(k.pick, base, w, len(c.holdOuts()))
+		n := len(c.holdOuts())
+		d, err := k.compare(k.pick, base, w, 1-(1-confidence)/float64(n), n)
 		if err != nil {
 			d.Verdict, d.ByObjective, d.Reason, d.P = Unknown, Unknown, err.Error(), 1
 		}

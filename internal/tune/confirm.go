@@ -7,18 +7,21 @@ import (
 	"slices"
 
 	"perflab/internal/stat"
+	"perflab/internal/tune/surrogate"
 )
 
 // confirmation is what only launches with fresh seeds decide: the best of the search
 // against the baseline, and what each setting of the winner brings.
 type confirmation struct {
 	*model
-	finalists []*finalist // the baseline first, if it could be measured, then the best, in order
-	rounds    int
-	winner    *finalist // of the finalists; nil: the baseline stays
-	ablations []*ablation
-	reduced   *finalist // the winner without what brought nothing
-	pick      *finalist // what is recommended in the end
+	finalists   []*finalist // the baseline first, if it could be measured, then the best, in order
+	least, most int         // rounds after which it may be looked at, and after which it ends
+	rounds      int         // so far
+	gaveUp      bool        // the rounds that were left were not expected to show a gain
+	winner      *finalist   // of the finalists; nil: the baseline stays
+	ablations   []*ablation
+	reduced     []*finalist // the winner without some of its settings, as they were tried
+	pick        *finalist   // what is recommended in the end
 }
 
 // finalist is a configuration in the confirmation.
@@ -26,12 +29,17 @@ type finalist struct {
 	name   string
 	origin lineage
 	config Config
+	began  int            // rounds before its first
 	rounds map[int]*trial // by Pass, those that have figures
+	more   map[int]*trial // after the confirmation, of what was in it
 	failed *trial         // the last that has none
+	lost   int            // rounds in which no launch has a figure
+	out    bool           // it is launched no more
+	unfit  *Finding       // of a reduced command: why it does not take the winner's place
 }
 
 func newFinalist(name string, origin lineage, config Config) *finalist {
-	return &finalist{name: name, origin: origin, config: config, rounds: map[int]*trial{}}
+	return &finalist{name: name, origin: origin, config: config, rounds: map[int]*trial{}, more: map[int]*trial{}}
 }
 
 // label is the finalist's in a proposal: the baseline has the one it has elsewhere.
@@ -47,14 +55,6 @@ func (f *finalist) trials() []*trial {
 	var out []*trial
 	for _, round := range slices.Sorted(maps.Keys(f.rounds)) {
 		out = append(out, f.rounds[round])
-	}
-	return out
-}
-
-func (f *finalist) ids() []int {
-	var out []int
-	for _, t := range f.trials() {
-		out = append(out, t.Trial)
 	}
 	return out
 }
@@ -89,9 +89,21 @@ func (f *finalist) launchesWith(metric string) int {
 	return n
 }
 
-// mostRounds is how often a configuration is launched in a confirmation at most,
-// as a multiple of the least.
-const mostRounds = 2
+const (
+	// mostRounds is how often a configuration is launched in a confirmation at most,
+	// as a multiple of the least.
+	mostRounds = 4
+	// launchTries is how often a launch is made that our machinery loses, and mostLost in
+	// how many rounds.
+	launchTries = 3
+	mostLost    = 2
+	// rivalry is the chance to be better by half of what matters from which on a second
+	// configuration is worth its launches.
+	rivalry = 0.2
+	// futile is the chance to be shown better by the last round below which no
+	// further round is for it.
+	futile = 0.05
+)
 
 // confidence of an interval before it is corrected, power of what can be shown.
 const (
@@ -99,8 +111,9 @@ const (
 	power      = 0.8
 )
 
-// confirm launches the baseline and the best two again, a round each with seeds of
-// its own, forwards and backwards in turn, so that what drifts favours none.
+// confirm launches the baseline and the best again, a round each with seeds of its
+// own, until a gain is shown, or none is to be expected any more, or the budget ends.
+// Whoever looks after every round may stop by what is seen: see level.
 func (s *raceState) confirm() {
 	s.begin(ConfirmStage)
 	k := s.plan()
@@ -108,50 +121,48 @@ func (s *raceState) confirm() {
 		return
 	}
 	s.confirmation = k
-	for round := 1; round <= k.rounds; round++ {
-		order := slices.Clone(k.finalists)
-		if round%2 == 0 {
-			slices.Reverse(order)
+	for k.rounds < k.most {
+		s.replace(k)
+		racing := k.racing()
+		if len(racing) < 2 || k.based() && k.baseline().out || k.rounds >= k.least && s.left() < len(racing) {
+			break
 		}
-		for _, f := range order {
-			s.launchAgain(f, ConfirmStage, round)
-		}
-	}
-	for _, f := range k.finalists { // a launch that broke is made up for, once
-		for round := 1; round <= k.rounds && len(f.rounds) > 0; round++ {
-			if f.rounds[round] == nil && s.left() > 0 {
-				s.launchAgain(f, ConfirmStage, round)
-			}
+		k.rounds++
+		s.launchRound(racing, ConfirmStage, k.rounds, len(racing) == 2 || k.rounds > k.least-fewest)
+		if k.dropBehind(); k.decided() {
+			break
 		}
 	}
 	k.winner = k.best()
 	k.pick = k.winner
 }
 
-// plan is who is confirmed, and in how many rounds: as many as the noise asks for
-// to show a gain that matters, as far as the budget goes.
+// plan is who is confirmed, and in how many rounds at most: a second configuration
+// only where it may be the better one, since each costs as many launches as would tell
+// more of the first.
 func (s *raceState) plan() *confirmation {
-	k := &confirmation{model: s.model}
+	k := &confirmation{model: s.model, least: s.options.Rounds}
 	if s.based() {
 		k.finalists = append(k.finalists, newFinalist(theBaseline.candidate, theBaseline, s.baseConfig()))
 	}
-	left, rounds := s.left(), s.options.Rounds
-	for _, st := range s.confirmable() {
-		if len(k.finalists) >= 2 && (len(k.finalists) == 3 || (len(k.finalists)+1)*rounds > left) {
+	all, left := s.confirmable(), s.left()
+	for _, st := range all {
+		if len(k.finalists) >= 2 && (len(k.finalists) == 3 || k.based() && !s.rivals(st, all[0]) || (len(k.finalists)+1)*k.least > left) {
 			break
 		}
 		k.finalists = append(k.finalists, newFinalist(st.trial.name, st.trial.origin, st.trial.Config))
 	}
-	if len(k.finalists) < 2 {
-		return k
-	}
-	sd, _, _ := s.spread()
-	settings := len(s.search.Removals(k.finalists[1].config))
-	each := len(k.finalists)
-	spare := left - each*rounds - min(settings+rounds, max(0, left-each*rounds))
-	want := stat.LaunchesFor(sd, math.Log1p(s.objective.MinGain), confidence, power)
-	k.rounds = rounds + max(0, min(want-rounds, spare/each, (mostRounds-1)*rounds))
+	spare := left - len(k.finalists)*k.least // for a pair: of three one falls behind
+	k.most = min(k.least+max(0, spare/2), mostRounds*k.least)
 	return k
+}
+
+// rivals reports whether a standing may well be better than the first one.
+func (s *raceState) rivals(st, first standing) bool {
+	if st.score.class != first.score.class || st.score.miss != first.score.miss {
+		return false
+	}
+	return surrogate.NormalCDF((st.mean-first.mean-math.Log1p(s.objective.MinGain)/2)/math.Hypot(st.sd, first.sd)) > rivalry
 }
 
 // confirmable are what may be confirmed: what is thought best, then what was measured best,
@@ -181,33 +192,178 @@ func (s *raceState) confirmable() []standing {
 	return all
 }
 
-// launchAgain launches a configuration in a round of the confirmation, under every
-// workload.
-func (s *raceState) launchAgain(f *finalist, stage string, round int) {
-	t := s.measure(Proposal{
-		Stage: stage, Label: f.label(), Config: f.config, Pass: round,
-		Workloads: append(s.workloads(), s.holdOuts()...),
-	}, f.origin)
-	if t.measured() {
-		f.rounds[round] = t
-	} else {
-		f.failed = t
+// replace puts the next best in the place of what could not be launched again.
+func (s *raceState) replace(k *confirmation) {
+	if !k.based() || k.baseline().out || slices.ContainsFunc(k.others(), func(f *finalist) bool { return !f.out || len(f.rounds) >= fewest }) {
+		return
+	}
+	for _, st := range s.confirmable() {
+		if k.find(st.trial.Config) == nil && s.left() >= 2*fewest {
+			f := newFinalist(st.trial.name, st.trial.origin, st.trial.Config)
+			f.began = k.rounds
+			k.finalists = append(k.finalists, f)
+			return
+		}
 	}
 }
 
-// table is a figure of the confirmation as rows of rounds.
-func (k *confirmation) table(of []*finalist, figure func(*trial) float64) stat.Rounds {
-	rows := make(stat.Rounds, k.rounds)
-	for i := range rows {
-		for _, f := range of {
-			x := math.NaN()
-			if t := f.rounds[i+1]; t != nil {
-				x = figure(t)
+// launchRound launches each of some configurations in a round, forwards and backwards
+// in turn, so that what drifts favours none. A launch that our machinery lost is made
+// good for: it says nothing about its configuration.
+func (s *raceState) launchRound(of []*finalist, stage string, round int, holdOuts bool) {
+	order := slices.Clone(of)
+	if round%2 == 0 {
+		slices.Reverse(order)
+	}
+	workloads := s.workloads()
+	if holdOuts {
+		workloads = append(workloads, s.holdOuts()...)
+	}
+	for try := range launchTries {
+		for _, f := range order {
+			if f.rounds[round] != nil || f.out || !s.affords(1) || try > 0 && s.left() < 1 {
+				continue
 			}
-			rows[i] = append(rows[i], x)
+			t := s.measure(Proposal{Stage: stage, Label: f.label(), Config: f.config, Pass: round, Workloads: slices.Clone(workloads)}, f.origin)
+			if t.measured() {
+				f.rounds[round] = t
+				continue
+			}
+			f.failed, f.out = t, !t.spoiled()
 		}
 	}
-	return rows
+	for _, f := range order {
+		if f.rounds[round] == nil {
+			f.lost++
+			f.out = f.out || f.lost >= mostLost
+		}
+	}
+}
+
+// racing are the finalists that are still launched.
+func (k *confirmation) racing() []*finalist {
+	return slices.DeleteFunc(slices.Clone(k.finalists), func(f *finalist) bool { return f.out })
+}
+
+// dropBehind drops of two the one that is behind, once it is not likely any more to be
+// the better one by what matters.
+func (k *confirmation) dropBehind() {
+	racing := slices.DeleteFunc(k.racing(), func(f *finalist) bool { return f == k.baseline() })
+	if !k.based() || len(racing) != 2 {
+		return
+	}
+	a, b := racing[0], racing[1]
+	if x, y := k.score(a), k.score(b); x.class != y.class || x.miss != y.miss {
+		if k.rounds >= k.least {
+			a.out, b.out = k.bounds.prefer(y, x), k.bounds.prefer(x, y)
+		}
+		return
+	}
+	d, err := k.contrast(b, a, k.objectiveOn(""), confidence)
+	if err != nil {
+		return
+	}
+	half := math.Log1p(k.objective.MinGain) / 2
+	behind, chance := b, 1-d.Below(half)
+	if d.Diff > 0 {
+		behind, chance = a, d.Below(-half)
+	}
+	behind.out = chance <= rivalry
+}
+
+// decided reports whether a further round is for nothing: the one that leads is
+// shown to be better, or none may still be.
+func (k *confirmation) decided() bool {
+	racing := slices.DeleteFunc(k.racing(), func(f *finalist) bool { return f == k.baseline() })
+	if len(racing) == 0 || slices.ContainsFunc(racing, func(f *finalist) bool { return k.rounds-f.began < k.least }) {
+		return false
+	}
+	if !k.based() {
+		return true
+	}
+	if lead := k.ahead(racing); k.beatsBaseline(lead) {
+		return true
+	}
+	k.gaveUp = k.rounds < k.most && !slices.ContainsFunc(racing, k.promising)
+	return k.gaveUp
+}
+
+// ahead is the one of some finalists that stands best by its launches.
+func (k *confirmation) ahead(of []*finalist) *finalist {
+	best := of[0]
+	for _, f := range of[1:] {
+		x, y := k.score(f), k.score(best)
+		if x.class != y.class || x.miss != y.miss {
+			if k.bounds.prefer(x, y) {
+				best = f
+			}
+		} else if d, err := k.contrast(f, best, k.objectiveOn(""), confidence); err == nil && d.Diff > 0 {
+			best = f
+		}
+	}
+	return best
+}
+
+// promising reports whether a finalist may still be shown to be better than the
+// baseline, or nearer to a bound that the baseline misses.
+func (k *confirmation) promising(f *finalist) bool {
+	base := k.baseline()
+	if k.failedGuard(f.config) || k.neverMeets(f, base) {
+		return false
+	}
+	if len(f.rounds) < fewest || len(base.rounds) < fewest {
+		return true
+	}
+	if d, err := k.contrast(f, base, k.objectiveOn(""), k.level(k.family())); err != nil || k.chance(d, k.family(), math.Log1p(k.objective.MinGain)) >= futile {
+		return true
+	}
+	bounds := k.finalBounds()
+	theirs := mean(base.trials())
+	return slices.ContainsFunc(bounds.SLOs, func(b Bound) bool {
+		if b.Holds(theirs) || math.IsNaN(b.Limit) {
+			return false
+		}
+		d, err := k.contrast(f, base, towards(b, f, base), k.level(k.boundFamily()))
+		return err != nil || k.chance(d, k.boundFamily(), 0) >= futile
+	})
+}
+
+// neverMeets reports whether there is a bound that another meets on average, and this
+// one in no launch.
+func (k *confirmation) neverMeets(f, other *finalist) bool {
+	if len(f.rounds) == 0 || len(other.rounds) == 0 {
+		return false
+	}
+	theirs := mean(other.trials())
+	return slices.ContainsFunc(k.finalBounds().SLOs, func(b Bound) bool {
+		return b.Holds(theirs) && !slices.ContainsFunc(f.trials(), func(t *trial) bool { return b.Holds(t.merged) })
+	})
+}
+
+// chance is that of a difference to be shown by the last round, and to be more than
+// what matters then, as things stand: what is added is like what there is.
+func (k *confirmation) chance(d stat.Contrast, family int, matters float64) float64 {
+	made, all := float64(k.rounds), float64(k.most)
+	switch {
+	case d.SE == 0 && d.Diff > matters:
+		return 1
+	case d.SE == 0 || made >= all:
+		return 0
+	}
+	half := stat.StudentQuantile((1+k.level(family))/2, d.DF+2*(all-made)) * d.SE * math.Sqrt(made/all)
+	short := (max(half, matters) - d.Diff) / (d.SE * math.Sqrt(1-made/all))
+	tail := stat.StudentTail(short, d.DF) / 2
+	if short < 0 {
+		return 1 - tail
+	}
+	return tail
+}
+
+// level is the confidence at which one of a family of comparisons is looked at after
+// each round, so that all intervals of the family at all looks hold together with
+// the confidence.
+func (k *confirmation) level(family int) float64 {
+	return stat.SequentialConfidence(k.least, k.most, 1-(1-confidence)/float64(family))
 }
 
 // objectiveOn is the figure of the objective on a workload; "" stands for what the
@@ -225,39 +381,85 @@ func (k *confirmation) objectiveOn(workload string) func(*trial) float64 {
 	}
 }
 
-// contrast is a figure of a over that of b. It is estimated from the launches of
-// the confirmation and of the two: what is launched after the confirmation changes
-// nothing of what that has shown.
-func (k *confirmation) contrast(a, b *finalist, figure func(*trial) float64, level float64) (stat.Contrast, error) {
-	of := slices.Clone(k.finalists)
-	for _, f := range []*finalist{a, b} {
-		if !slices.Contains(of, f) {
-			of = append(of, f)
+// counted are the launches of a finalist that count against another. What is launched
+// after the confirmation changes nothing of what that has shown: it counts for hold-outs,
+// and for what is left of the winner.
+func (k *confirmation) counted(f, against *finalist, heldOut bool) []*trial {
+	out := f.trials()
+	if heldOut || against != k.baseline() && f != k.baseline() {
+		for _, round := range slices.Sorted(maps.Keys(f.more)) {
+			out = append(out, f.more[round])
 		}
 	}
-	return k.table(of, figure).Contrast(slices.Index(of, b), slices.Index(of, a), level)
+	return out
 }
 
-// compare compares two finalists; family is the number of comparisons it is one of.
-func (k *confirmation) compare(a, b *finalist, workload string, family int) (Comparison, error) {
-	level := 1 - (1-confidence)/float64(family)
-	d, err := k.contrast(a, b, k.objectiveOn(workload), level)
-	out := Comparison{Label: a.name, Against: b.name, Workload: cmp.Or(workload, k.space.Primary), Trials: a.ids(), Others: b.ids(), Family: family, MinGain: k.objective.MinGain}
+// contrast is a figure of a over that of b by what the search is judged by.
+func (k *confirmation) contrast(a, b *finalist, figure func(*trial) float64, level float64) (stat.Contrast, error) {
+	return k.contrastOn(a, b, figure, level, false)
+}
+
+// contrastOn is a figure of a over that of b, by their launches alone. Those of
+// the baseline in the search tell of the noise too: nothing was chosen by them. What
+// the machine was like then is another matter, so they tell of nothing else.
+func (k *confirmation) contrastOn(a, b *finalist, figure func(*trial) float64, level float64, heldOut bool) (stat.Contrast, error) {
+	var all stat.Launches
+	for arm, f := range []*finalist{b, a} {
+		for _, t := range k.counted(f, []*finalist{a, b}[arm], heldOut) {
+			all = append(all, stat.Launch{Y: figure(t), Arm: arm, Round: t.Pass})
+		}
+		for _, t := range k.base {
+			if f == k.baseline() && t.measured() && t.Share == 0 {
+				all = append(all, stat.Launch{Y: figure(t), Arm: arm, Stratum: 1})
+			}
+		}
+	}
+	return all.Contrast(0, 1, level)
+}
+
+// compare compares two finalists at a level, as one of a family of comparisons.
+func (k *confirmation) compare(a, b *finalist, workload string, level float64, family int) (Comparison, error) {
+	figure, heldOut := k.objectiveOn(workload), workload != ""
+	with := func(f, against *finalist) (ids []int) {
+		for _, t := range k.counted(f, against, heldOut) {
+			if finite(figure(t)) {
+				ids = append(ids, t.Trial)
+			}
+		}
+		return ids
+	}
+	d, err := k.contrastOn(a, b, figure, level, heldOut)
+	out := Comparison{Label: a.name, Against: b.name, Workload: cmp.Or(workload, k.space.Primary), Trials: with(a, b), Others: with(b, a), Family: family, MinGain: k.objective.MinGain}
 	if err != nil {
 		return out, err
 	}
 	out.Ratio = Span{math.Exp(d.Diff), math.Exp(d.Low), math.Exp(d.High)}
-	out.P = min(1, d.P*float64(family))
-	out.Shown = math.Expm1(stat.Detectable(d.SD, max(1, d.N), d.DF, level, power))
+	out.P = min(1, d.P*(1-confidence)/(1-level))
 	out.Verdict = k.verdictOf(out.Ratio, workload == "" && b == k.baseline())
 	out.ByObjective, out.Later = out.Verdict, !slices.Contains(k.finalists, a)
+	n, df := max(1, d.N), d.DF
+	if k.gaveUp && out.Verdict == TooSmall && workload == "" && !out.Later && n < k.most {
+		out.Most = k.most
+		n, df = k.most, df+2*float64(k.most-n)
+	}
+	out.Shown = math.Expm1(stat.Detectable(d.SD, n, df, level, power))
 	return out, nil
 }
 
-// compareAll is compare on what the search is judged by, corrected for all
-// comparisons of the confirmation.
-func (k *confirmation) compareAll(a, b *finalist) (Comparison, error) {
-	return k.compare(a, b, "", k.family())
+// compareAll is compare with the baseline on what the search is judged by, corrected
+// for all such comparisons and for the looks at them.
+func (k *confirmation) compareAll(a, base *finalist) (Comparison, error) {
+	d, err := k.compare(a, base, "", k.level(k.family()), k.family())
+	if k.most > k.least {
+		d.Looks = k.most - k.least + 1
+	}
+	return d, err
+}
+
+// compareAlone is compare at 95 % for this one by itself: it decides which of two goes
+// first, and claims no gain.
+func (k *confirmation) compareAlone(a, b *finalist) (Comparison, error) {
+	return k.compare(a, b, "", confidence, 1)
 }
 
 // verdictOf reads an interval. Where only a gain is asked for, a loss need not be
@@ -349,7 +551,7 @@ func (k *confirmation) preferred(a, b *finalist) bool {
 	if x.class != y.class || x.class == missing && x.miss != y.miss {
 		return k.bounds.prefer(x, y)
 	}
-	d, err := k.compareAll(a, b)
+	d, err := k.compareAlone(a, b)
 	if err != nil {
 		return false
 	}
@@ -362,13 +564,12 @@ func (k *confirmation) preferred(a, b *finalist) bool {
 	return k.search.Settings(a.config) < k.search.Settings(b.config)
 }
 
-// family is the number of comparisons that the confirmation makes. What is left of
-// the winner after the ablation is no further one: it is compared only once the
-// winner is shown to be better, and on launches of its own. Then it cannot equal
-// both the baseline and the winner, so that as many comparisons as before can err.
+// family is the number of comparisons by which something may be called better: those
+// with the baseline. Which of two goes first is no claim. What is left of the winner
+// after the ablation is no further one: it is compared only once the winner is shown
+// to be better, and on launches of its own.
 func (k *confirmation) family() int {
-	n := len(k.finalists)
-	return max(1, n*(n-1)/2)
+	return max(1, len(k.finalists)-1)
 }
 
 // noise is that between the launches of the confirmation, and how many it is of.
@@ -380,8 +581,37 @@ func (k *confirmation) noise() (sd float64, n int) {
 	if err != nil {
 		return 0, 0
 	}
-	for _, f := range k.finalists {
+	for _, f := range k.finalists[:2] {
 		n += len(f.rounds)
 	}
 	return d.SD, n
+}
+
+// What the confirmation is kept: rounds of a pair, in which what is confirmed may go on
+// twice beyond the least number where there are 25 launches, and as many as are needed on
+// average where the gain of what leads is small for the noise, up to half of all. From
+// reducedBudget on it is kept a reduced command's launches too.
+const (
+	launchesPerRound = 6 // of the budget there is a round kept for each so many
+	moreRounds       = 2
+	reducedBudget    = 40
+	usualPower       = 0.5 // of a gain by half of the studies
+)
+
+// searching is the number of launches left for the search: what the confirmation needs
+// is kept back.
+func (m *model) searching() int {
+	left, least := m.left(), m.options.Rounds
+	total := left + len(m.trials)
+	rounds := max(least, min(total/launchesPerRound+1, least+moreRounds))
+	if lead := m.leader(); lead != nil && m.based() && !m.isBase(lead.trial.Config) && lead.mean > math.Log1p(m.objective.MinGain) {
+		sd, _, _ := m.spread()
+		level := stat.SequentialConfidence(least, max(least, min(total/4, mostRounds*least)), confidence)
+		rounds = max(rounds, min(stat.LaunchesFor(sd, lead.mean, level, usualPower), total/4))
+	}
+	keep := 2 * rounds
+	if total >= reducedBudget {
+		keep += least
+	}
+	return left - keep
 }

@@ -50,7 +50,7 @@ func (k *confirmation) meetsMore(f, other *finalist) bool {
 func (k *confirmation) nearestBound(f, other *finalist) *Bound {
 	bounds := k.finalBounds()
 	theirs := mean(other.trials())
-	level := 1 - (1-confidence)/float64(k.family()*max(1, len(bounds.SLOs)))
+	level := k.level(k.boundFamily())
 	for _, b := range bounds.SLOs {
 		if b.Holds(theirs) || math.IsNaN(b.Limit) {
 			continue
@@ -66,6 +66,10 @@ func (k *confirmation) nearestBound(f, other *finalist) *Bound {
 	}
 	return nil
 }
+
+// boundFamily is the number of comparisons of bounds, and one for that of the objective: each
+// is a way to go before the baseline.
+func (k *confirmation) boundFamily() int { return k.family() * (1 + len(k.objective.SLOs)) }
 
 // towards is the figure of a bound, more being better: its logarithm where both
 // finalists' figures have one.

@@ -10,7 +10,8 @@ type Evidence struct {
 	Steps       []Entry         `json:"steps,omitempty"` // repairs and refinements in the order of their trials
 	Comparisons []Comparison    `json:"comparisons,omitempty"`
 	Ablation    []Ablation      `json:"ablation,omitempty"`
-	HoldOuts    []Comparison    `json:"hold_outs,omitempty"` // winner over baseline on each further workload
+	HoldOuts    []Comparison    `json:"hold_outs,omitempty"`        // winner over baseline on each further workload
+	HeldOut     int             `json:"hold_out_launches,omitzero"` // launches that ran the further workloads
 	Accuracy    []PairedTest    `json:"accuracy,omitempty"`
 	Constraints []Constraint    `json:"constraints,omitempty"` // kept by what is recommended, where it was launched again
 	Phases      []Phase         `json:"phases"`
@@ -72,12 +73,14 @@ type Comparison struct {
 	Label    string  `json:"label"`
 	Against  string  `json:"against"`
 	Workload string  `json:"workload"`
-	Trials   []int   `json:"trials"` // launches of the one
-	Others   []int   `json:"others"` // and of the other
-	Ratio    Span    `json:"ratio"`  // with the interval at 95 %, corrected for the number of comparisons
-	P        float64 `json:"p"`      // two-sided, corrected as the interval is: times Family
-	Family   int     `json:"family"` // comparisons it was corrected for
-	Shown    float64 `json:"shown"`  // the least effect that so many launches show 4 times in 5: 0.03 is 3 %
+	Trials   []int   `json:"trials"`         // launches of the one
+	Others   []int   `json:"others"`         // and of the other
+	Ratio    Span    `json:"ratio"`          // with the interval at 95 %, corrected for the number of comparisons and of looks
+	P        float64 `json:"p"`              // two-sided, corrected as the interval is
+	Family   int     `json:"family"`         // comparisons it was corrected for
+	Looks    int     `json:"looks,omitzero"` // times that it was looked at, at most, which it is corrected for too; 0: once
+	Shown    float64 `json:"shown"`          // the least effect that so many launches show 4 times in 5: 0.03 is 3 %
+	Most     int     `json:"most,omitzero"`  // launches of each that Shown is of, where it was given up before them
 	MinGain  float64 `json:"min_gain,omitempty"`
 	Verdict  string  `json:"verdict"`            // see Verdicts
 	Sentence string  `json:"sentence,omitempty"` // the verdict in words, by whoever wrote them
@@ -110,9 +113,9 @@ type Constraint struct {
 
 // Ablation is a setting of the winner and what it brings.
 type Ablation struct {
-	Setting string `json:"setting"` // as the engine spells it
-	Trial   int    `json:"trial,omitzero"`
-	Gain    *Span  `json:"gain,omitempty"` // of having it: ratio of the winner to the configuration without it, less one
+	Setting string `json:"setting"`        // as the engine spells it
+	Trial   int    `json:"trial,omitzero"` // one of the launches of the winner without it alone; 0: there is none
+	Gain    *Span  `json:"gain,omitempty"` // of having it: ratio of the winner to the configuration without it, less one; nil: not tested alone
 	Dropped bool   `json:"dropped"`
 	Reason  string `json:"reason,omitempty"` // Finding in words, by whoever wrote them
 

@@ -111,20 +111,22 @@ const (
 	NotWorth       FindingKind = "not_worth"       // no launch was left for it
 )
 
-// Of a setting in the ablation. Together are all that was to be dropped.
+// Of N settings in the ablation, left out together. It is of the winner, unless of one
+// setting alone, that they are said to be needed.
 const (
 	NeededRefused   FindingKind = "needed_refused" // without it: Reason
 	NeededEnded     FindingKind = "needed_ended"   // without it the trial has the Cause
 	NeededBounds    FindingKind = "needed_bounds"  // without it the command has the Cause
-	NotTried        FindingKind = "not_tried"      // the budget is used up
+	NotTried        FindingKind = "not_tried"      // it was launched as a part of the winner alone
 	NotDecided      FindingKind = "not_decided"    // Reason
 	KeptGain        FindingKind = "kept_gain"      // Value, shown
-	KeptSeeming     FindingKind = "kept_seeming"   // Value, which one launch cannot show
-	DroppedNoGain   FindingKind = "dropped"        // Value, not shown
+	KeptSeeming     FindingKind = "kept_seeming"   // Value, not shown
+	DroppedNoGain   FindingKind = "dropped"        // Value of having them, not shown
 	TogetherRefused FindingKind = "together_refused"
 	TogetherEnded   FindingKind = "together_ended"
 	TogetherBounds  FindingKind = "together_bounds"
 	TogetherUntried FindingKind = "together_untried" // too few launches were left
+	TogetherLost    FindingKind = "together_lost"    // the launches without them have the Cause
 	TogetherWorse   FindingKind = "together_worse"   // Value
 	TogetherNoGain  FindingKind = "together_no_gain" // over the baseline
 )

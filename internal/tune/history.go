@@ -292,17 +292,10 @@ func (h *history) seconds() float64 {
 	return sum
 }
 
-// reserveAblation is the number of launches that are kept for leaving out settings.
-const reserveAblation = 3
-
-// searching is the number of launches left for the search: what confirmation,
-// ablation and check may need is kept back, 30 % of the budget at least.
-func (h *history) searching() int {
-	left := h.left()
-	total := left + len(h.trials)
-	rounds := h.options.Rounds
-	keep := max(2*rounds, (3*total+9)/10, min(3*rounds+reserveAblation, total/2))
-	return left - keep
+// affords reports whether the budget of launches has so many more. One of time may be
+// exceeded by what a confirmation needs at least.
+func (h *history) affords(n int) bool {
+	return h.budget.Trials == 0 || len(h.trials)+n <= h.budget.Trials
 }
 
 // short is the share of the load in the first rung; 0: all of it.

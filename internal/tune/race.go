@@ -33,7 +33,7 @@ type Race struct {
 
 // RaceOptions are what a race does otherwise than by default.
 type RaceOptions struct {
-	Rounds int // launches of each configuration in the confirmation, at least; 0: 3
+	Rounds int // launches of each configuration in the confirmation, at least; 0: 3, with a small budget 2
 	// Short is the share of the load that candidates meet first; 0: a third. A budget
 	// of launches alone, and of fewer than 40, has no short rung: a launch costs it the
 	// same under any load.
@@ -69,11 +69,17 @@ const shortBudget = 40
 // alone: below it the confirmation has to show how large that is.
 const smallBudget = 12
 
+// fewRounds is the least number of launches with which a confirmation has three rounds
+// at least: of fewer the search needs more.
+const fewRounds = 16
+
 // NewRace returns a race, or everything that is wrong with what it was given. A
 // nil predictor predicts nothing.
 func NewRace(g SearchSpace, p Predictor, s Space, o Objective, b Budget, r RaceOptions) (*Race, error) {
 	if r.Rounds == 0 {
-		r.Rounds = 3
+		if r.Rounds = 3; b.Trials > 0 && b.Trials < fewRounds {
+			r.Rounds = fewest
+		}
 	}
 	if r.Short == 0 {
 		r.Short = 1.0 / 3
@@ -206,9 +212,14 @@ func (s *raceState) opening() {
 		shares = []float64{0, short, short}
 	}
 	for _, share := range shares {
-		t := s.measure(Proposal{Stage: BaselineStage, Label: BaselineStage, Config: s.baseConfig(), Share: share}, theBaseline)
-		if t.measured() || s.base == nil {
-			s.base = append(s.base, t)
+		for range launchTries { // without its figure nothing can be compared
+			t := s.measure(Proposal{Stage: BaselineStage, Label: BaselineStage, Config: s.baseConfig(), Share: share}, theBaseline)
+			if t.measured() || s.base == nil {
+				s.base = append(s.base, t)
+			}
+			if s.based() || !t.spoiled() || s.searching() < 1 {
+				break
+			}
 		}
 	}
 }

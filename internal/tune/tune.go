@@ -91,13 +91,14 @@ const (
 	BaselineStage = "baseline"
 	ConfirmStage  = "confirm"
 	SurveyStage   = "survey"
-	SearchStage   = "search" // of strategies that draw from SearchSpace.Domain
-	RaceStage     = "race"   // candidates, under a part of the load
-	RepairStage   = "repair" // a candidate with what its bottleneck or its refusal asks for
-	FinalStage    = "final"  // candidates that were not eliminated, under all of the load
-	RefineStage   = "refine" // small changes of what leads
-	AblateStage   = "ablate" // the winner without one of its settings
-	CheckStage    = "check"  // the winner without all that brought nothing
+	SearchStage   = "search"    // of strategies that draw from SearchSpace.Domain
+	RaceStage     = "race"      // candidates, under a part of the load
+	RepairStage   = "repair"    // a candidate with what its bottleneck or its refusal asks for
+	FinalStage    = "final"     // candidates that were not eliminated, under all of the load
+	RefineStage   = "refine"    // small changes of what leads
+	AblateStage   = "ablate"    // the phase of CheckStage; of older versions the winner without one of its settings
+	CheckStage    = "check"     // the winner without settings that seem to bring nothing
+	HoldOutStage  = "hold-outs" // what is recommended and the baseline, for the workloads that the search is not judged by
 )
 
 // Figures that a search knows by name.

@@ -89,14 +89,20 @@ func (w wording) setting(f *tune.Finding) string {
 	case tune.NeededBounds:
 		return "needed: without it the command " + w.obstacle(f.Cause)
 	case tune.NotTried:
-		return "not tried: the budget is used up"
+		return "not tested by itself: it was launched as a part of the command alone"
 	case tune.NotDecided:
 		return "not decided: " + f.Reason
 	case tune.KeptGain:
 		return "kept: it brings " + signedPercent(*f.Value)
 	case tune.KeptSeeming:
-		return fmt.Sprintf("kept: it seems to bring %s, which one launch cannot show", signedPercent(*f.Value))
+		return fmt.Sprintf("kept: it seems to bring %s, which so few launches cannot show", signedPercent(*f.Value))
 	case tune.DroppedNoGain:
+		switch {
+		case f.Value == nil:
+			return "dropped: no gain shown"
+		case f.N > 1:
+			return fmt.Sprintf("dropped: %d settings together show no gain (%s)", f.N, signedPercent(*f.Value))
+		}
 		return fmt.Sprintf("dropped: no gain shown (%s)", signedPercent(*f.Value))
 	case tune.TogetherRefused:
 		return "together they are needed: without them " + f.Reason
@@ -104,12 +110,25 @@ func (w wording) setting(f *tune.Finding) string {
 		return "together they are needed: without them the trial ended " + w.note(f.Cause)
 	case tune.TogetherBounds:
 		return "together they are needed: without them the command " + w.obstacle(f.Cause)
+	}
+	return w.together(f)
+}
+
+// together is why settings stay that were left out together.
+func (w wording) together(f *tune.Finding) string {
+	them := "all of them"
+	if f.N == 1 {
+		them = "it"
+	}
+	switch f.Kind {
 	case tune.TogetherUntried:
-		return "kept: too few launches were left to measure the winner without what seems to bring nothing"
+		return "kept: too few launches were left to measure the command without " + them
+	case tune.TogetherLost:
+		return fmt.Sprintf("kept: the launches without %s ended %s, which says nothing about the command", them, w.note(f.Cause))
 	case tune.TogetherWorse:
-		return "kept: without all of them it is " + signedPercent(*f.Value)
+		return fmt.Sprintf("kept: without %s it is %s", them, signedPercent(*f.Value))
 	case tune.TogetherNoGain:
-		return "kept: without all of them no gain over the baseline is shown"
+		return fmt.Sprintf("kept: without %s no gain over the baseline is shown", them)
 	}
 	return string(f.Kind)
 }

@@ -344,6 +344,9 @@ func (w wording) byObjective(c tune.Comparison) string {
 	case v == tune.NoDifference:
 		how = fmt.Sprintf("no difference shown to %s that matters", c.Against)
 	default:
+		if c.Most > 0 {
+			return fmt.Sprintf("no gain shown: %s on %s against %s by %s; the %d launches each that the budget has show an effect of %s or more 4 times in 5, and none was to be expected any more", gain, w.metric, c.Against, n, c.Most, signedPercent(c.Shown))
+		}
 		return fmt.Sprintf("the budget was too small: %s on %s against %s, and %s show an effect of %s or more 4 times in 5", gain, w.metric, c.Against, n, signedPercent(c.Shown))
 	}
 	return fmt.Sprintf("%s: %s on %s (%s)", how, gain, w.metric, n)

@@ -1,0 +1,445 @@
+package tune
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"perflab/internal/stat"
+)
+
+// duel is a space of the baseline and as many others as are asked for, without
+// settings: a race of it is nearly all confirmation.
+type duel struct {
+	*testSpace
+	arms int
+}
+
+func (d duel) config(arm int) Config {
+	return Config{"engine": "s", "model": "bf16", "tp": "4", "arm": strconv.Itoa(arm)}
+}
+
+func (d duel) space() SearchSpace {
+	s := SearchSpace{Rules: d, Neighbourhood: d}
+	for i := range d.arms {
+		s.Candidates = append(s.Candidates, Candidate{Label: fmt.Sprint("arm ", i), Config: d.config(i)})
+	}
+	return s
+}
+func (duel) Steps(Config) []Change    { return nil }
+func (duel) Removals(Config) []Change { return nil }
+
+// trialOf says how launches of a duel scatter, and what they are in truth.
+type trialOf struct {
+	gain  float64 // of the arms over the baseline: 0.05 is 5 %
+	noise float64 // between launches, on logarithms
+	round float64 // between rounds, in those of the noise
+	drift float64 // from the first launch to the 25th, in those of the noise
+	noisy float64 // noise of the arms, in those of the noise; 0: 1
+	lost  float64 // share of launches that our machinery loses
+}
+
+func (c trialOf) evaluate(seed uint64) Evaluate {
+	return func(_ context.Context, p Proposal) (Observation, error) {
+		r := stat.Stream(seed, fmt.Sprint("launch ", p.Trial))
+		y, sd := math.Log(100)+c.noise*c.round*stat.Stream(seed, fmt.Sprint("round ", p.Pass)).NormFloat64(), c.noise
+		if p.Config["engine"] == "s" {
+			y += math.Log1p(c.gain)
+			if c.noisy > 0 {
+				sd *= c.noisy
+			}
+		}
+		y += c.noise*c.drift*float64(p.Trial)/25 + sd*r.NormFloat64()
+		if r.Float64() < c.lost {
+			return Observation{Status: Failed, Reason: "no node", Seconds: 10}, nil
+		}
+		o := Observation{Status: Measured, Seconds: 100, Figures: map[string]map[string]float64{}}
+		for _, w := range p.Workloads {
+			o.Figures[w] = map[string]float64{"m": math.Exp(y)}
+		}
+		return o, nil
+	}
+}
+
+// confirmed counts what became of simulated confirmations.
+type confirmed struct {
+	n                 int
+	shown             int     // something is called better
+	compared, covered int     // comparisons with the baseline, and of them those whose interval holds the truth
+	launches          float64 // of the confirmation
+}
+
+// confirmations plays races that have so many launches left when they confirm.
+func (c trialOf) confirmations(t *testing.T, arms, left, n int) confirmed {
+	t.Helper()
+	out := confirmed{n: n}
+	for seed := range uint64(n) {
+		d := duel{world(1), arms}
+		a, err := NewRace(d.space(), nil, raceSpace(), up, Budget{Trials: 2 + arms + left}, RaceOptions{Rounds: 3})
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked, r := playRace(t, a, c.evaluate(seed))
+		for _, p := range asked {
+			if p.Pass > 0 {
+				out.launches++
+			}
+		}
+		if r.Winner != r.Baseline {
+			out.shown++
+		}
+		for _, k := range r.Evidence.Comparisons {
+			if k.Against != theBaseline.candidate {
+				continue
+			}
+			out.compared++
+			if k.Ratio.Low <= 1+c.gain && 1+c.gain <= k.Ratio.High {
+				out.covered++
+			}
+		}
+	}
+	return out
+}
+
+// confirmationRuns is how many confirmations are simulated of each row: few in a test,
+// more where PERFLAB_CONFIRMATIONS says so.
+func confirmationRuns(few int) (n int, many bool) {
+	if n, err := strconv.Atoi(os.Getenv("PERFLAB_CONFIRMATIONS")); err == nil {
+		return n, true
+	}
+	return few, false
+}
+
+// scatter is by how much a share of n draws may differ from what it should be at least.
+func scatter(share float64, n int) float64 {
+	return 2.6 * math.Sqrt(share*(1-share)/float64(n))
+}
+
+// TestConfirmation holds what the confirmation promises: how often it calls equals
+// different, how often its interval holds the truth, how often it shows a gain of 5 % at a
+// noise of 2 %, and with how many launches. With PERFLAB_CONFIRMATIONS=2000 its log has
+// the table of docs/tuning.md.
+func TestConfirmation(t *testing.T) {
+	t.Parallel()
+	n, many := confirmationRuns(80)
+	row := func(c trialOf, what string, arms, left int) {
+		got := c.confirmations(t, arms, left, n)
+		shown, covered := float64(got.shown)/float64(n), float64(got.covered)/float64(got.compared)
+		t.Logf("| %g %% | %g %% | %g | %d | %s | %.1f %% | %.1f | %.1f %% |", 100*c.gain, 100*c.noise, c.round, left, what, 100*shown, got.launches/float64(n), 100*covered)
+		if covered < 0.93-scatter(0.93, n) {
+			t.Errorf("%+v: the 95 %% interval holds the truth in %.3f", c, covered)
+		}
+		if c.gain == 0 && shown > 0.04+scatter(0.04, n) {
+			t.Errorf("%+v: %.3f of equals have a winner", c, shown)
+		}
+		if plain := c.gain == 0.05 && c.noise == 0.02 && c == (trialOf{gain: 0.05, noise: 0.02}) && left >= 14 && arms == 1; plain && (shown < 0.9-scatter(0.9, n) || got.launches/float64(n) > 10.5) {
+			t.Errorf("a gain of 5 %% at a noise of 2 %% is shown in %.3f with %.1f launches", shown, got.launches/float64(n))
+		}
+	}
+	t.Logf("| gain | noise | rounds differ by, in noises | launches left | | shown | launches | coverage |")
+	for _, gain := range []float64{0, 0.05} {
+		row(trialOf{gain: gain, noise: 0.02}, "", 1, 14)
+		row(trialOf{gain: gain, noise: 0.02, noisy: 4}, "it is four times as noisy", 1, 14)
+	}
+	if !many {
+		return
+	}
+	for _, noise := range []float64{0.005, 0.02, 0.08} {
+		for _, round := range []float64{0, 1, 3} {
+			for _, gain := range []float64{0, 0.05} {
+				if noise != 0.02 || round > 0 {
+					row(trialOf{gain: gain, noise: noise, round: round}, "", 1, 14)
+				}
+			}
+		}
+	}
+	for _, gain := range []float64{0, 0.03, 0.05, 0.1} {
+		row(trialOf{gain: gain, noise: 0.02}, "", 1, 10)
+		row(trialOf{gain: gain, noise: 0.02}, "", 1, 22)
+		row(trialOf{gain: gain, noise: 0.02}, "two alike", 2, 14)
+	}
+	for _, gain := range []float64{0, 0.05} {
+		row(trialOf{gain: gain, noise: 0.02, drift: 3}, "drift of three times the noise", 1, 14)
+		row(trialOf{gain: gain, noise: 0.02, noisy: 0.25}, "the baseline is four times as noisy", 1, 14)
+		row(trialOf{gain: gain, noise: 0.02, lost: 0.15}, "15 % of the launches are lost", 1, 14)
+	}
+}
+
+// TestConfirmationOfFewRounds: with two rounds at least, as with small budgets, equals
+// are not called different either.
+func TestConfirmationOfFewRounds(t *testing.T) {
+	t.Parallel()
+	n, _ := confirmationRuns(150)
+	for _, noisy := range []float64{1, 4} {
+		wrong := 0
+		for seed := range uint64(n) {
+			a, err := NewRace(duel{world(1), 1}.space(), nil, raceSpace(), up, Budget{Trials: 8}, RaceOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, r := playRace(t, a, trialOf{noise: 0.02, noisy: noisy}.evaluate(seed)); r.Winner != r.Baseline {
+				wrong++
+			}
+		}
+		t.Logf("%g times as noisy: %d of %d", noisy, wrong, n)
+		if share := float64(wrong) / float64(n); share > 0.04+scatter(0.04, n) {
+			t.Errorf("%g times as noisy: %.3f of equals have a winner", noisy, share)
+		}
+	}
+}
+
+// TestConfirmationStops: a gain that is plain is shown by the least number of rounds, and
+// what cannot be shown any more is given up; the sentence says by how many.
+func TestConfirmationStops(t *testing.T) {
+	play := func(c trialOf) ([]Proposal, Result) {
+		a, err := NewRace(duel{world(1), 1}.space(), nil, raceSpace(), up, Budget{Trials: 25}, RaceOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return playRace(t, a, c.evaluate(2))
+	}
+	asked, r := play(trialOf{gain: 0.5, noise: 0.01})
+	if len(asked) != 3+6 || r.Verdict.Kind != ShownBetter || r.Interval == nil || r.Interval.Low < 0.4 {
+		t.Errorf("%d launches: %+v, %+v", len(asked), r.Verdict, r.Interval)
+	}
+	asked, r = play(trialOf{gain: -0.2, noise: 0.01})
+	if len(asked) != 3+6 || r.Verdict.Kind != NoGainShown {
+		t.Errorf("%d launches: %+v", len(asked), r.Verdict)
+	}
+	asked, r = play(trialOf{gain: -0.02, noise: 0.03})
+	if c := r.Verdict.Comparison; len(asked) >= 25 || r.Verdict.Kind != BudgetTooSmall || c.Most <= len(c.Trials) || !(c.Shown > 0) {
+		t.Errorf("%d launches: %+v, %+v", len(asked), r.Verdict, c)
+	}
+}
+
+// TestConfirmationReplaces: where what led cannot be launched again, the next best is
+// confirmed.
+func TestConfirmationReplaces(t *testing.T) {
+	d := duel{world(1), 3}
+	a, err := NewRace(d.space(), nil, raceSpace(), up, Budget{Trials: 25}, RaceOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := trialOf{gain: 0.3, noise: 0.001}
+	asked, r := playRace(t, a, func(ctx context.Context, p Proposal) (Observation, error) {
+		o, err := c.evaluate(1)(ctx, p)
+		switch {
+		case p.Config["arm"] == "1" && p.Pass > 0:
+			return Observation{Status: Refused, Reason: "out of memory"}, nil
+		case p.Config["arm"] == "1":
+			o.Figures["w"]["m"] *= 1.5
+		}
+		return o, err
+	})
+	if r.Winner == r.Baseline || asked[r.Winner-1].Config["arm"] == "1" || !(r.Interval.Low > 0) {
+		t.Errorf("%+v", r.Verdict)
+	}
+}
+
+// TestRaceMakesGoodForALostBaseline: with few launches too, one that is lost is not the
+// end of the study.
+func TestRaceMakesGoodForALostBaseline(t *testing.T) {
+	for _, budget := range []int{8, 11, 25} {
+		f := world(5)
+		f.sd, f.broken = 0.002, map[int]string{1: Failed}
+		_, r := playRace(t, race(t, f, up, Budget{Trials: budget}), f.evaluate(5))
+		if r.Baseline == 0 || r.Winner == r.Baseline || r.Interval == nil {
+			t.Errorf("budget %d: %+v", budget, r.Verdict)
+		}
+	}
+}
+
+// TestRaceKeepsWhatConfirmingNeeds holds the launches that are kept for the confirmation.
+func TestRaceKeepsWhatConfirmingNeeds(t *testing.T) {
+	for budget, want := range map[int]int{6: 4, 8: 4, 12: 6, 16: 6, 18: 8, 25: 10, 60: 13} {
+		_, kept := race(t, world(1), up, Budget{Trials: budget}).Planned()
+		if kept != want {
+			t.Errorf("%d of %d launches are kept, want %d", kept, budget, want)
+		}
+	}
+}
+
+// settled is a space of one arm with two settings that it may do without.
+func settled(t *testing.T, worth map[string]float64, b Budget) *Race {
+	t.Helper()
+	f := world(1)
+	f.wrong, f.sd = nil, 0.01
+	f.truth = func(c Config) float64 {
+		v := 100.0
+		if c["engine"] == "s" {
+			v *= 1.2
+		}
+		for name, gain := range worth {
+			if c[name] != "" {
+				v *= 1 + gain
+			}
+		}
+		return v
+	}
+	a, err := NewRace(narrow{f}.space(), nil, raceSpace(), up, b, RaceOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// TestRaceDropsWhatBringsNothing: of two settings those that bring something stay, those
+// that bring nothing go, also where launches are lost.
+func TestRaceDropsWhatBringsNothing(t *testing.T) {
+	t.Parallel()
+	for _, lost := range []float64{0, 0.2} {
+		for name, worth := range map[string]map[string]float64{
+			"none": {}, "one": {"seqs": 0.1}, "both": {"seqs": 0.1, "batched": 0.1},
+		} {
+			right, n := 0, 40
+			launches := 0
+			for seed := range uint64(n) {
+				a := settled(t, worth, Budget{Trials: 25})
+				f := a.state.search.Rules.(*testSpace)
+				asked, r := playRace(t, a, func(ctx context.Context, p Proposal) (Observation, error) {
+					if stat.Stream(seed, fmt.Sprint("lost ", p.Trial)).Float64() < lost {
+						return Observation{Status: Failed, Reason: "no node"}, nil
+					}
+					return f.evaluate(seed)(ctx, p)
+				})
+				checkContest(t, a, r)
+				launches += len(asked)
+				if r.WinnerConfirm == 0 {
+					continue // too much was lost
+				}
+				got := asked[r.WinnerConfirm-1].Config
+				ok := got["engine"] == "s"
+				for _, name := range []string{"seqs", "batched"} {
+					ok = ok && (got[name] != "") == (worth[name] > 0)
+				}
+				if ok {
+					right++
+				}
+				for _, b := range r.Evidence.Ablation {
+					if k := b.Finding.Kind; k == NeededEnded || k == TogetherEnded {
+						t.Fatalf("seed %d: a lost launch is called a need: %+v", seed, b)
+					}
+				}
+			}
+			t.Logf("%s brings something, %.0f %% lost: %d of %d right, %.1f launches", name, 100*lost, right, n, float64(launches)/float64(n))
+			if right < n*8/10 {
+				t.Errorf("%s brings something, %.0f %% lost: %d of %d right", name, 100*lost, right, n)
+			}
+		}
+	}
+}
+
+// TestRaceNeedsWhatIsRefusedWithout: a refusal without a setting is a need, and is not
+// launched again and again.
+func TestRaceNeedsWhatIsRefusedWithout(t *testing.T) {
+	a := settled(t, nil, Budget{Trials: 25})
+	f := a.state.search.Rules.(*testSpace)
+	refused := 0
+	asked, r := playRace(t, a, func(ctx context.Context, p Proposal) (Observation, error) {
+		if p.Config["engine"] == "s" && p.Config["seqs"] == "" {
+			refused++
+			return Observation{Status: Refused, Reason: "out of memory"}, nil
+		}
+		return f.evaluate(3)(ctx, p)
+	})
+	got := asked[r.WinnerConfirm-1].Config
+	if got["seqs"] == "" || got["batched"] != "" || refused > 2 {
+		t.Errorf("%v with %d refusals: %+v", got, refused, r.Evidence.Ablation)
+	}
+	for _, b := range r.Evidence.Ablation {
+		if strings.Contains(b.Setting, "seqs") && b.Finding.Kind != NeededEnded {
+			t.Errorf("%+v: %+v", b, b.Finding)
+		}
+	}
+}
+
+// TestRaceSaysWhatWasNotTested: settings that the budget does not reach stay, since the
+// command was launched with them, and are told to be untested.
+func TestRaceSaysWhatWasNotTested(t *testing.T) {
+	a := settled(t, map[string]float64{"seqs": 0.1}, Budget{Trials: 6})
+	f := a.state.search.Rules.(*testSpace)
+	asked, r := playRace(t, a, f.evaluate(3))
+	if len(asked) != 6 || r.Verdict.Kind != ShownBetter || len(r.Evidence.Ablation) != 2 {
+		t.Fatalf("%d launches: %+v, %+v", len(asked), r.Verdict, r.Evidence.Ablation)
+	}
+	for _, b := range r.Evidence.Ablation {
+		if b.Dropped || b.Finding.Kind != NotTried || b.Gain != nil || b.Trial != 0 {
+			t.Errorf("%+v: %+v", b, b.Finding)
+		}
+	}
+}
+
+// TestRaceRunsHoldOutsOnThePair: the further workloads are run by the launches of
+// what may be recommended and the baseline, and by no first launch of a reduced command.
+func TestRaceRunsHoldOutsOnThePair(t *testing.T) {
+	for seed := range uint64(30) {
+		f := world(seed)
+		asked, r := playRace(t, race(t, f, up, Budget{Trials: 25}), f.evaluate(seed))
+		ran, again := 0, map[string]bool{}
+		with := map[string]int{}
+		for _, p := range asked {
+			held := slices.Contains(p.Workloads, "held")
+			if held {
+				ran++
+				with[p.Config.key()]++
+			}
+			if p.Stage == CheckStage && held && !again[p.Config.key()] {
+				t.Errorf("seed %d: the first launch of %s runs the hold-outs", seed, p.Label)
+			}
+			if p.Pass > 0 {
+				again[p.Config.key()] = true
+			}
+			if held && p.Pass == 0 {
+				t.Errorf("seed %d: trial %d of the search runs the hold-outs", seed, p.Trial)
+			}
+		}
+		if ran != r.Evidence.HeldOut {
+			t.Errorf("seed %d: %d launches ran hold-outs, %d are told", seed, ran, r.Evidence.HeldOut)
+		}
+		if r.Winner == r.Baseline {
+			continue
+		}
+		pick := asked[r.WinnerConfirm-1].Config
+		if len(asked) >= 24 {
+			continue // nothing was left for them
+		}
+		if h := r.Evidence.HoldOuts; len(h) != 1 || h[0].Verdict == Unknown || with[pick.key()] < fewest || with[raceSpace().Baseline.key()] < fewest {
+			t.Errorf("seed %d: %d and %d launches: %+v", seed, with[pick.key()], with[raceSpace().Baseline.key()], h)
+		}
+	}
+}
+
+// TestRaceConfirmsASecondWhereItMayBeBetter: two that are alike are both launched again
+// at first, one that is far behind is not.
+func TestRaceConfirmsASecondWhereItMayBeBetter(t *testing.T) {
+	for name, second := range map[string]float64{"alike": 1, "behind": 0.7} {
+		d := duel{world(1), 2}
+		a, err := NewRace(d.space(), nil, raceSpace(), up, Budget{Trials: 25}, RaceOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := trialOf{gain: 0.3, noise: 0.001}
+		asked, _ := playRace(t, a, func(ctx context.Context, p Proposal) (Observation, error) {
+			o, err := c.evaluate(4)(ctx, p)
+			if p.Config["arm"] == "1" {
+				o.Figures["w"]["m"] *= second
+			}
+			return o, err
+		})
+		again := map[string]int{}
+		for _, p := range asked {
+			if p.Pass > 0 {
+				again[p.Config["arm"]]++
+			}
+		}
+		if want := map[string]bool{"alike": true}[name]; (again["0"] > 0 && again["1"] > 0) != want {
+			t.Errorf("%s: launched again %v", name, maps.Clone(again))
+		}
+	}
+}
