@@ -90,7 +90,7 @@ func TestRace(t *testing.T) {
 	if g := f.Recommended.Gain; g == nil || *g < 0.7 || *g > 0.9 {
 		t.Errorf("the gain is %v, and is 1/0.56 - 1", g)
 	}
-	if i := f.Recommended.Interval; i == nil || !(i.Low > 0.5 && i.High < 1) || f.Recommended.Launches < 3 {
+	if i := f.Recommended.Interval; i == nil || !(i.Low > 0.5 && i.High < 1) || f.Recommended.Launches < 2 {
 		t.Errorf("interval %+v of %d launches", i, f.Recommended.Launches)
 	}
 	r := f.Race

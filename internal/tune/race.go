@@ -211,14 +211,19 @@ func (s *raceState) opening() {
 	if short := s.short(); short > 0 {
 		shares = []float64{0, short, short}
 	}
-	for _, share := range shares {
-		for range launchTries { // without its figure nothing can be compared
-			t := s.measure(Proposal{Stage: BaselineStage, Label: BaselineStage, Config: s.baseConfig(), Share: share}, theBaseline)
-			if t.measured() || s.base == nil {
-				s.base = append(s.base, t)
-			}
-			if s.based() || !t.spoiled() || s.searching() < 1 {
-				break
+	for lost := 0; len(shares) > 0; {
+		t := s.measure(Proposal{Stage: BaselineStage, Label: BaselineStage, Config: s.baseConfig(), Share: shares[0]}, theBaseline)
+		if t.measured() || s.base == nil {
+			s.base = append(s.base, t)
+		}
+		switch {
+		case s.based():
+			shares = shares[1:]
+		case !t.spoiled():
+			return
+		default: // made good for: without its figure nothing can be compared
+			if lost++; lost == launchTries || s.searching() < 2 {
+				return
 			}
 		}
 	}
