@@ -19,6 +19,18 @@ type Predictor interface {
 	Predict(ctx context.Context, c Prediction) iter.Seq2[result.Call, error]
 }
 
+// Ratio is how many times better one prediction is than another, what that lies between in
+// nine of ten cases, and what of the question the errors behind it are not known of.
+type Ratio struct {
+	Value, Low, High float64
+	Outside          []string
+}
+
+// Doubter is a Predictor that knows how far off it is; false where it knows no error.
+type Doubter interface {
+	Doubt(of, to Prediction, metric string) (Ratio, bool)
+}
+
 // Prediction is one run to make in virtual time.
 type Prediction struct {
 	Config   engine.Config

@@ -1,9 +1,6 @@
 package calib
 
 import (
-	"cmp"
-	"fmt"
-
 	"perflab/internal/result"
 	"perflab/internal/sim"
 )
@@ -27,32 +24,16 @@ func (c *Calibration) Constants() (*sim.Constants, error) { return sim.Priors().
 // Predict answers a question: one replay with the middle constants, one for
 // each draw, and of a load with a rate one of such requests all at once.
 func (c *Calibration) Predict(q Question) (Prediction, error) {
-	q.Replicas, q.Draws = max(1, q.Replicas), cmp.Or(q.Draws, Draws)
-	k, err := c.Constants()
-	if err != nil {
-		return Prediction{}, fmt.Errorf("calibration: %w", err)
-	}
-	a := predictor{Question: q, cal: c, constants: k, facts: q.Load.facts()}
-	if a.run, err = a.replay(k); err != nil {
-		return Prediction{}, err
-	}
-	if q.Load.Rate > 0 {
-		if a.burst, _, err = figures(q.Config, q.Replicas, q.Load.burst(a.burstRequests()), k, q.Seed); err != nil {
-			return Prediction{}, err
-		}
-		a.utilisation = q.Load.Rate / a.burst["request_throughput"] // +Inf where none was served
-	}
-	draws, err := a.draws()
+	a, err := c.answer(q)
 	if err != nil {
 		return Prediction{}, err
 	}
 	p := Prediction{Summary: a.run.Summary, Failed: a.run.failed, Steps: a.run.stats, Utilisation: a.utilisation, KV: a.kv()}
-	outside := a.extrapolations()
-	for _, o := range outside {
+	for _, o := range a.outside {
 		p.Outside = append(p.Outside, o.text)
 	}
-	p.Figures = a.ranges(draws, widest(outside))
-	r := loadedRun{q.Config, a.run.stats, q.Load.Rate, a.utilisation, a.frontEndRate()}
+	p.Figures = a.ranges()
+	r := loadedRun{a.Config, a.run.stats, a.Load.Rate, a.utilisation, a.frontEndRate()}
 	p.Bottleneck = r.bottleneck()
 	return p, nil
 }

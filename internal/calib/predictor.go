@@ -1,6 +1,7 @@
 package calib
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -19,6 +20,12 @@ type Question struct {
 	Options  result.Options // percentiles and bounds of the figures
 	Seed     uint64
 	Draws    int // of constants and loads, for the ranges; 0: 12, negative: none
+}
+
+// complete has the defaults of what is left open.
+func (q Question) complete() Question {
+	q.Replicas, q.Draws = max(1, q.Replicas), cmp.Or(q.Draws, Draws)
+	return q
 }
 
 // Draws is how often constants and loads are drawn for a range, unless a
@@ -72,10 +79,10 @@ func (a *predictor) replay(k *sim.Constants) (replayedRun, error) {
 	return out, nil
 }
 
-// draws replays other draws of the load. Where no error is known of the engine
+// drawn replays other draws of the load. Where no error is known of the engine
 // on the accelerator the constants are drawn too; where one is, it has in it what
 // they are uncertain by.
-func (a *predictor) draws() ([]map[string]float64, error) {
+func (a *predictor) drawn() ([]map[string]float64, error) {
 	var out []map[string]float64
 	for i := range max(0, a.Draws) {
 		seed := stat.Stream(a.Seed, fmt.Sprintf("draw %d", i)).Uint64()

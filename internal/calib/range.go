@@ -47,23 +47,18 @@ var likeFigures = map[string][]string{
 }
 
 // ranges are those of all figures that an error is known of.
-func (a *predictor) ranges(draws []map[string]float64, widen float64) map[string]Range {
+func (a answered) ranges() map[string]Range {
 	out := map[string]Range{}
 	for _, name := range append(slices.Clone(Scored), "output_throughput", "request_throughput") {
-		of := name
-		if k, ok := sharedDuration[name]; ok {
-			of = k
-		}
-		e, borrowed, ok := a.cal.errorOf(a.Config, of)
+		off, bias, ok := a.off(name)
 		v, has := a.run.Figures[name]
 		if !ok || !has || !(v > 0) {
 			continue
 		}
-		d := spreadOf(draws, name, v)
-		off := widen * borrowed * e.Spread * fewRuns(e.Runs)
-		r := interval(v, d, e.Bias, off)
-		if of == Throughput && a.Load.Rate > 0 {
-			full := interval(a.burst[name], d, e.Bias, off)
+		d := spreadOf(a.draws, name, v)
+		r := interval(v, d, bias, off)
+		if erring(name) == Throughput && a.Load.Rate > 0 {
+			full := interval(a.burst[name], d, bias, off)
 			r = paced(r, d, full.Low, a.Load.Rate*v/a.run.Figures["request_throughput"])
 		}
 		out[name] = r

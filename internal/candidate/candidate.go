@@ -23,6 +23,10 @@ type Options struct {
 	Numerics bool // changes of numerics may be tried: something guards the answers
 	Longest  int  // tokens of the longest request of the study's workloads; 0: not known
 
+	// Unlaunched: nothing will be started, and only a start shows that memory runs out. So
+	// none is offered that an engine does not take by itself.
+	Unlaunched bool
+
 	// Resolve makes a configuration concrete. An *engine.Rejection says that it
 	// cannot run.
 	Resolve func(tune.Config) (engine.Command, engine.Config, error)

@@ -200,7 +200,7 @@ func (s *steps) around(e *engine.Engine, p *engine.Param) []string {
 	case engine.MaxNumSeqs:
 		return s.seqs(n)
 	case engine.MemoryShare:
-		if !s.p.deviceShare() {
+		if !s.p.deviceShare() || s.f.o.Unlaunched {
 			return nil
 		}
 		return shares(have)

@@ -10,6 +10,7 @@ import (
 	"perflab/internal/bench"
 	"perflab/internal/lab"
 	"perflab/internal/outcome"
+	"perflab/internal/replay"
 	"perflab/internal/result"
 	"perflab/internal/study"
 )
@@ -35,7 +36,7 @@ func TestGoodputPredicted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f, err := lab.Tune(t.Context(), s, []byte(text), lab.Options{Dir: filepath.Join(t.TempDir(), "out"), Predictor: replayPredictor{}})
+		f, err := lab.Tune(t.Context(), s, []byte(text), lab.Options{Dir: filepath.Join(t.TempDir(), "out"), Predictor: replay.Predictor{}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"perflab/internal/lab"
+	"perflab/internal/replay"
 	"perflab/internal/study"
 )
 
@@ -41,7 +42,7 @@ func TestReportedCommandRepeats(t *testing.T) {
 		t.Fatal(err)
 	}
 	facts, err := lab.Tune(t.Context(), s, []byte(repeatStudy), lab.Options{
-		Dir: filepath.Join(t.TempDir(), "out"), Predictor: replayPredictor{},
+		Dir: filepath.Join(t.TempDir(), "out"), Predictor: replay.Predictor{},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -82,7 +83,7 @@ func TestPercentilesAskedFor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	facts, err := lab.Tune(t.Context(), s, []byte(text), lab.Options{Dir: filepath.Join(t.TempDir(), "out"), Predictor: replayPredictor{}})
+	facts, err := lab.Tune(t.Context(), s, []byte(text), lab.Options{Dir: filepath.Join(t.TempDir(), "out"), Predictor: replay.Predictor{}})
 	if err != nil {
 		t.Fatal(err)
 	}

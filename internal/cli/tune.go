@@ -18,6 +18,7 @@ import (
 	"perflab/internal/bench"
 	"perflab/internal/lab"
 	"perflab/internal/outcome"
+	"perflab/internal/replay"
 	"perflab/internal/report"
 	"perflab/internal/report/doc"
 	"perflab/internal/report/finding"
@@ -47,8 +48,10 @@ them. Each engine gets what its bottleneck asks for; what is measured to be wors
 drops out; the best are refined. Then the best two and the baseline are launched
 again, interleaved and on fresh seeds, and only these launches decide: better, no
 difference shown, or a budget too small to tell. Each setting of the winner is left
-out once, and what brings nothing goes. --check prints what would be raced, and what
-is found of the hardware where it is this machine's.
+out once, and what brings nothing goes. --check prints what would
+be raced, and what is found of the hardware where it is this machine's. With runtime
+predicted nothing is launched: the search goes on by prediction, and the report says
+how far predictions are off.
 
 Other strategies (strategy: in the file, or --strategy): staged carries the best of
 each listed stage forward, survey measures a list of candidates under every workload,
@@ -118,7 +121,7 @@ func runTune(ctx context.Context, env Env, f *tuneFlags, path string) error {
 	}
 	facts, err := lab.Tune(ctx, s, source, lab.Options{
 		Dir: dir, Resume: f.resume, Version: env.Version, Self: env.Self,
-		APIKey: env.Getenv("OPENAI_API_KEY"), Secrets: env.secrets, Predictor: replayPredictor{}, Watch: w.watch, Words: finding.Worded,
+		APIKey: env.Getenv("OPENAI_API_KEY"), Secrets: env.secrets, Predictor: replay.Predictor{}, Watch: w.watch, Words: finding.Worded,
 		Tell: func(text string) { w.live.say("warning: %s", text) },
 	})
 	w.live.end()

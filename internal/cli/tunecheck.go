@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"perflab/internal/lab"
+	"perflab/internal/replay"
 	"perflab/internal/study"
 )
 
@@ -32,7 +33,7 @@ func checkStudy(ctx context.Context, env Env, path string, s *study.Study) error
 	}
 	v := &tuneView{started: time.Now()}
 	v.live = startLive(env, v.text, nil)
-	p, ok, err := lab.Rank(ctx, s, replayPredictor{}, v.watch)
+	p, ok, err := lab.Rank(ctx, s, replay.Predictor{}, v.watch)
 	v.live.end()
 	if err == nil && ok {
 		err = writePreview(env.Stdout, p)
@@ -72,6 +73,10 @@ func writePreview(out io.Writer, p lab.Preview) error {
 	}
 	if p.Skipped > 0 {
 		fmt.Fprintf(w, "\nLeft out of the priors, being of engines or models that the study does not name: %s.\n", plural(p.Skipped, "recipe"))
+	}
+	if p.Unlaunched {
+		fmt.Fprint(w, "\nNothing will be launched: the search goes on from these by prediction, and states how far predictions are off.\n")
+		return w.Flush()
 	}
 	fmt.Fprintf(w, "\nLaunches: at most %d, of which %d are kept to confirm the winner and to leave out what it does not need%s.\n", p.Launches, p.Reserved, bounded(p))
 	return w.Flush()

@@ -58,6 +58,8 @@ func (m *factsMaker) assemble(partial bool, trials []trialRecord, r tune.Result)
 	if r.Evidence != nil {
 		f.Race = m.raceFacts(f, r, trials)
 	}
+	f.Forecast = m.forecast(r.Forecast)
+	m.publish(&f)
 	return f
 }
 

@@ -9,6 +9,7 @@ import (
 	"perflab/internal/outcome"
 	"perflab/internal/result"
 	"perflab/internal/study"
+	"perflab/internal/tune"
 )
 
 // factsMaker makes the facts of a study from its trials and what the search
@@ -19,7 +20,8 @@ type factsMaker struct {
 	engineVersion func(string) string // of an engine, as far as it is known
 	workloads     []outcome.Load      // as facts: opening a dataset takes time
 	ground        *ground
-	foreseen      string // why configurations can hardly be told apart, before anything was launched
+	foreseen      string         // why configurations can hardly be told apart, before anything was launched
+	predictor     tune.Predictor // nil: nobody predicts
 }
 
 func trialByID(trials []outcome.Trial, id int) *outcome.Trial {

@@ -23,6 +23,7 @@ type Preview struct {
 	Reserved   int           // of them, for the confirmation and the ablation
 	Took       time.Duration // to predict
 	Doubt      string        // why launches can hardly tell configurations apart, "" for nothing
+	Unlaunched bool          // nothing will be started: the search goes on by prediction
 }
 
 // PreviewCandidate is a candidate before the race.
@@ -63,6 +64,7 @@ func Rank(ctx context.Context, s *study.Study, p bench.Predictor, watch func(Sta
 	if race, ok := st.(*tune.Race); ok {
 		out.Launches, out.Reserved = race.Planned()
 	}
+	_, out.Unlaunched = st.(*tune.Forecast)
 	base, based := l.predictedLog(predictor, s.BaselineConfig())
 	for _, a := range field.Candidates() {
 		c := PreviewCandidate{Label: a.Label, Prior: a.Prior, Refused: a.Refused}

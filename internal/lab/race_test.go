@@ -141,7 +141,7 @@ func TestRaceResumes(t *testing.T) {
 		t.Fatal(err)
 	}
 	why := errors.New("interrupted")
-	o := Options{Dir: filepath.Join(t.TempDir(), "out")}
+	o := Options{Dir: filepath.Join(t.TempDir(), "out"), strategist: raced}
 	f := outcome.Study{Partial: true}
 	for lives := 0; f.Partial; lives++ {
 		if lives > 200 {

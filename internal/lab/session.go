@@ -36,6 +36,8 @@ type Options struct {
 	grace  time.Duration   // that an engine of runtime process has to end, 0: the runtime's
 	fence  deploy.Fence    // of engines of runtime process
 	pauses []time.Duration // before each further try of what our machinery broke, nil: backoff
+
+	strategist func(*study.Study, tune.Predictor) (tune.Strategy, *candidate.Field, error) // nil: the study's own
 }
 
 // session is a study that runs.

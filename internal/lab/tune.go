@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"perflab/internal/candidate"
 	"perflab/internal/engine"
 	"perflab/internal/outcome"
 	"perflab/internal/rundir"
@@ -35,8 +36,8 @@ func Tune(ctx context.Context, s *study.Study, source []byte, o Options) (outcom
 	if err != nil {
 		return outcome.Study{}, err
 	}
-	predictor := l.predictor(ctx)
-	if l.strategy, l.space, err = s.NewStrategy(predictor); err != nil {
+	l.facts.predictor = l.predictor(ctx)
+	if l.strategy, l.space, err = l.newStrategy(l.facts.predictor); err != nil {
 		return outcome.Study{}, err
 	}
 	defer tune.Stop(l.strategy)
@@ -58,6 +59,14 @@ func Tune(ctx context.Context, s *study.Study, source []byte, o Options) (outcom
 		err = ferr // one that comes after another is its consequence
 	}
 	return facts, err
+}
+
+// newStrategy is that of the study, unless a test has another.
+func (l *session) newStrategy(p tune.Predictor) (tune.Strategy, *candidate.Field, error) {
+	if l.strategist != nil {
+		return l.strategist(l.Study, p)
+	}
+	return l.Study.NewStrategy(p)
 }
 
 // begin looks at what the study stands on, and opens its directory. A new study looks first:

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"perflab/internal/bench"
+	"perflab/internal/candidate"
 	"perflab/internal/outcome"
 	"perflab/internal/result"
 	"perflab/internal/rundir"
@@ -69,11 +70,18 @@ func tuned(t *testing.T, text string, p bench.Predictor) (string, outcome.Study)
 		t.Fatal(err)
 	}
 	dir := filepath.Join(t.TempDir(), "out")
-	f, err := Tune(t.Context(), s, []byte(text), Options{Dir: dir, Predictor: p})
+	f, err := Tune(t.Context(), s, []byte(text), Options{Dir: dir, Predictor: p, strategist: raced})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return dir, f
+}
+
+// raced is the strategy of a study whose trials have noise although nothing is launched.
+func raced(s *study.Study, p tune.Predictor) (tune.Strategy, *candidate.Field, error) {
+	k, f := *s, *s.File
+	f.Runtime.Kind, k.File = study.Simulated, &f
+	return k.NewStrategy(p)
 }
 
 // TestOneAtWork: a second process would clear away the first one's trials.

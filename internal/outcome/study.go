@@ -51,12 +51,14 @@ type Study struct {
 
 	Conclusion *tune.Finding `json:"conclusion,omitempty"`
 
-	Race   *Race    `json:"race,omitempty"` // of strategy race
-	Stages []Stage  `json:"stages"`
-	Trials []Trial  `json:"trials"`
-	Ledger Ledger   `json:"ledger"`
-	Notes  []string `json:"notes,omitempty"`
-	Doubts []string `json:"doubts,omitempty"` // why its launches can hardly tell configurations apart, a paragraph each
+	Race      *Race      `json:"race,omitempty"`     // of strategy race
+	Forecast  *Forecast  `json:"forecast,omitempty"` // of a search by prediction
+	Reference *Reference `json:"reference,omitempty"`
+	Stages    []Stage    `json:"stages"`
+	Trials    []Trial    `json:"trials"`
+	Ledger    Ledger     `json:"ledger"`
+	Notes     []string   `json:"notes,omitempty"`
+	Doubts    []string   `json:"doubts,omitempty"` // why its launches can hardly tell configurations apart, a paragraph each
 }
 
 // Objective is what the study improved.
@@ -143,28 +145,29 @@ type Stage struct {
 
 // Trial is one configuration measured: one launch, one run per workload.
 type Trial struct {
-	ID       int               `json:"id"`
-	Stage    string            `json:"stage"`
-	Label    string            `json:"label"`
-	Engine   string            `json:"engine"`
-	Version  string            `json:"version,omitempty"` // of the engine, by its own account or as the study says
-	Config   map[string]string `json:"config"`
-	Share    float64           `json:"share,omitempty"` // of the full load; 0: all of it
-	Command  string            `json:"command"`
-	Replicas int               `json:"replicas"`
-	GPUs     int               `json:"gpus"`                       // allocated, leftover ones included; 0: it ran on the CPU
-	Each     int               `json:"gpus_per_replica,omitempty"` // of them
-	Status   string            `json:"status"`                     // ok, refused, failed, void
-	Reason   string            `json:"reason,omitempty"`
-	Class    string            `json:"class,omitempty"`  // of the failure, as the engine's signatures name it
-	Advice   string            `json:"advice,omitempty"` // what to do about it
-	Facts    []EngineFact      `json:"facts,omitempty"`  // that the engine's log tells, of its last launch
-	Image    string            `json:"image,omitempty"`  // of its containers, by digest
-	Notes    []string          `json:"notes,omitempty"`  // what the reader must know about its figures, one sentence each
-	Log      string            `json:"log,omitempty"`    // relative to the study directory
-	Started  time.Time         `json:"started,omitzero"`
-	Ended    time.Time         `json:"ended,omitzero"`
-	Runs     []Run             `json:"runs"`
+	ID        int               `json:"id"`
+	Stage     string            `json:"stage"`
+	Label     string            `json:"label"`
+	Engine    string            `json:"engine"`
+	Version   string            `json:"version,omitempty"` // of the engine, by its own account or as the study says
+	Config    map[string]string `json:"config"`
+	Share     float64           `json:"share,omitempty"` // of the full load; 0: all of it
+	Command   string            `json:"command"`
+	Replicas  int               `json:"replicas"`
+	GPUs      int               `json:"gpus"`                       // allocated, leftover ones included; 0: it ran on the CPU
+	Each      int               `json:"gpus_per_replica,omitempty"` // of them
+	Published *float64          `json:"published,omitempty"`        // figure of the objective that somebody published of the configuration
+	Status    string            `json:"status"`                     // ok, refused, failed, void
+	Reason    string            `json:"reason,omitempty"`
+	Class     string            `json:"class,omitempty"`  // of the failure, as the engine's signatures name it
+	Advice    string            `json:"advice,omitempty"` // what to do about it
+	Facts     []EngineFact      `json:"facts,omitempty"`  // that the engine's log tells, of its last launch
+	Image     string            `json:"image,omitempty"`  // of its containers, by digest
+	Notes     []string          `json:"notes,omitempty"`  // what the reader must know about its figures, one sentence each
+	Log       string            `json:"log,omitempty"`    // relative to the study directory
+	Started   time.Time         `json:"started,omitzero"`
+	Ended     time.Time         `json:"ended,omitzero"`
+	Runs      []Run             `json:"runs"`
 
 	Processes []Process `json:"processes,omitempty"` // that start all of it by hand, see Pick
 	Script    string    `json:"script,omitempty"`    // likewise

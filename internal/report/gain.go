@@ -100,6 +100,9 @@ func (x study) caseGain(c outcome.Case) (text, tone string) {
 	if c.Gain != nil && *c.Gain < 0 {
 		tone = "down"
 	}
+	if r := x.Recommended; x.Forecast != nil && c.Workload == x.primary && !x.weighed() && r != nil && r.Interval != nil {
+		return x.spanned(r.Gain, r.Interval), x.gainTone()
+	}
 	return x.gain(c.Gain), tone
 }
 

@@ -47,6 +47,9 @@ func Study(s outcome.Study, o Options) (doc.Document, error) {
 			c.Add(s, true)
 		}
 	}
+	if d.Forecast != nil || d.Reference != nil && d.race == nil {
+		d.forecastChapters(body.Section("reached", "How the Conclusion Was Reached"))
+	}
 	body.Add(doc.InPage, doc.Gap{})
 	d.goal(body.Section("objective", "Optimization Objective"))
 	d.setup(body.Section("setup", "Experimental Setup"))
@@ -69,7 +72,7 @@ func (d *studyDocument) conclusion(s *doc.Section) {
 	if tiled {
 		s.Add(doc.InPage, d.tiles())
 	}
-	s.List(doc.InDocument, d.warnings()...)
+	s.List(doc.InDocument, append(d.warnings(), d.references()...)...)
 	notes := doc.List{Numbered: true}
 	for _, text := range d.remarks() {
 		notes.Items = append(notes.Items, doc.Spans(text))
@@ -101,6 +104,9 @@ func (d *studyDocument) tiles() doc.Tiles {
 	gain, beside, tone := d.gain(d.Recommended.Gain), d.objective.Label, "gain"
 	if g := d.Recommended.Gain; g != nil && *g < 0 {
 		tone = "loss"
+	}
+	if p := d.Recommended; d.Forecast != nil && p.Interval != nil {
+		beside = d.brackets(*p.Gain, *p.Interval) + " in nine of ten cases"
 	}
 	if d.race != nil {
 		gain, beside = d.race.sure()
@@ -288,7 +294,7 @@ func (d *studyDocument) setup(s *doc.Section) {
 	s.Part(doc.InMarkdown, doc.Section{Title: "Hardware"}).Para(d.Hardware)
 	s.Part(doc.InMarkdown, doc.Section{Title: "Engine Version"}).Add(doc.InMarkdown, engines)
 	method := s.Part(doc.InMarkdown, doc.Section{Title: "Benchmark Method"})
-	method.Styled(doc.InMarkdown, "", strings.TrimSuffix("Load was sent and measured by "+client+", "+when, ", ")+".")
+	method.Styled(doc.InMarkdown, "", strings.TrimSuffix(d.clientWord()+client+", "+when, ", ")+".")
 	method.Styled(doc.InMarkdown, "", d.Method)
 	method.Styled(doc.InMarkdown, "", "The figures compared here, by this client's definitions:")
 	method.Add(doc.InMarkdown, meaning)
@@ -316,10 +322,13 @@ func (d *studyDocument) cost(s *doc.Section) {
 	}
 	t := doc.Table{NoHead: doc.InPage, Columns: doc.Columns("Item", ">Amount"), Rows: []doc.Row{
 		doc.Texts("Trials", strings.Join(parts, ", ")),
-		doc.Texts("Launches", fmt.Sprint(d.Ledger.Launches)),
-		doc.Texts("Time under load (s)", fmt.Sprintf("%.1f", d.Ledger.LoadS)),
 	}}
-	if d.onGPUs() {
+	if d.Forecast != nil {
+		t.Rows = append(t.Rows, doc.Texts("Configurations predicted", fmt.Sprint(d.Forecast.Predicted)))
+	} else {
+		t.Rows = append(t.Rows, doc.Texts("Launches", fmt.Sprint(d.Ledger.Launches)), doc.Texts("Time under load (s)", fmt.Sprintf("%.1f", d.Ledger.LoadS)))
+	}
+	if d.onGPUs() && d.Forecast == nil {
 		t.Rows = append(t.Rows, doc.Texts("Allocated GPU time (GPU-s)", fmt.Sprintf("%.1f", d.Ledger.GPUSeconds)))
 	}
 	s.Add(doc.InDocument, t)
@@ -365,6 +374,8 @@ func (x study) warnings() []string {
 		w = append(w, fmt.Sprintf("SHORTER CONTEXT: #%d %s. Longer requests are refused.", r.Trial, r.Shorter))
 	}
 	switch {
+	case x.Forecast != nil, x.Predicted && !x.Confirmed && x.Race == nil:
+		w = append(w, x.replayed()...)
 	case x.survey():
 		w = append(w, "A survey: each configuration was launched once, and none is measured as an improvement of another.")
 	case x.Race != nil && x.Confirmed: // the gain says of how many launches it is

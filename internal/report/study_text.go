@@ -29,14 +29,18 @@ func (d *studyDocument) summary() {
 		s.Text("Ran " + when)
 	}
 	if d.race != nil {
-		s.Text(d.sentence(d.Verdict), "")
+		s.Text(slices.Concat([]string{d.sentence(d.Verdict)}, d.references(), []string{""})...)
 		s.Text(d.warnings()...)
 		s.Add(doc.InText, d.race.answers())
 		d.comparisonLines(s)
 		s.Add(doc.InText, doc.Verbatim(d.failedLines()))
 	} else {
-		s.Text(d.Verdict, "")
-		d.trialLines(s)
+		s.Text(slices.Concat([]string{d.Verdict}, d.references(), []string{""})...)
+		if d.Forecast != nil {
+			d.forecastLines(s)
+		} else {
+			d.trialLines(s)
+		}
 		s.Text(d.warnings()...)
 		s.Add(doc.InText, doc.Verbatim(d.incidentLines()+d.spentLine()))
 	}

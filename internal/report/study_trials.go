@@ -156,6 +156,10 @@ func stageTitle(name string) string {
 		return "Confirmation on fresh seeds"
 	case "survey":
 		return "Configurations"
+	case "named":
+		return "What the study names"
+	case "best":
+		return "Predicted best"
 	}
 	return name
 }

@@ -75,6 +75,7 @@ func (c *checker) values() {
 	c.engines()
 	c.bench()
 	c.accuracy()
+	c.published()
 	c.budget()
 }
 
@@ -218,6 +219,9 @@ func (c *checker) models(s *Study) {
 	}
 	for i, k := range c.s.Arms {
 		model(modelAt(field.Index("arms", i), k), cmp.Or(k.Model, c.s.Model), k.Engine)
+	}
+	if r := c.s.Reference; r != nil {
+		model(modelAt("reference", r.candidate()), c.s.referenceModel(), r.Engine)
 	}
 	for i, name := range c.s.Space["model"] {
 		model(field.Index("space.model", i), name, standard)

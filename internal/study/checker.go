@@ -78,6 +78,7 @@ func (c *checker) candidate(at string, k Candidate, whole bool) {
 	if k.Label == "" {
 		c.add(at, "this candidate needs a label")
 	}
+	c.figure(at, k, whole)
 	if k.Engine != "" {
 		c.engine(at+".engine", k.Engine)
 	} else if whole {

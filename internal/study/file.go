@@ -47,6 +47,8 @@ type File struct {
 	Budget  Budget  `yaml:"budget,omitempty" json:"budget,omitzero"`
 
 	Accuracy *Accuracy `yaml:"accuracy,omitempty" json:"accuracy,omitempty" jsonschema:"description=Questions by which changes of numerics are guarded\\, with the bound accuracy >= baseline - 2pt: docs/tuning.md"`
+
+	Reference *Reference `yaml:"reference,omitempty" json:"reference,omitempty" jsonschema:"description=A recommendation that somebody published\\, to hold the study's own against: docs/tuning.md"`
 }
 
 // CheckOff leaves out the look at the machines before the first launch.
@@ -133,6 +135,8 @@ type Candidate struct {
 	Model  string `yaml:"model,omitempty" json:"model,omitempty" jsonschema:"description=Another checkpoint"`
 	Set    Values `yaml:"set,omitempty" json:"set,omitempty" jsonschema:"description=Engine-neutral parameters (tp\\, expert_parallel\\, max_num_batched_tokens ...); an empty value removes one"`
 	Fresh  bool   `yaml:"fresh,omitempty" json:"fresh,omitempty" jsonschema:"description=Start from nothing instead of the incumbent: only what stands here and the study's model"`
+
+	Published float64 `yaml:"published,omitempty" json:"published,omitempty" jsonschema:"exclusiveMinimum=0,description=Figure of the objective on the first workload that somebody published of this whole configuration"`
 }
 
 // config merges a candidate's fields into the tuner's map.
@@ -393,6 +397,10 @@ func (f *File) searchedNames() (engines, models []string) {
 	for _, k := range named {
 		add(&engines, k.Engine)
 		add(&models, k.Model)
+	}
+	if r := f.Reference; r != nil {
+		add(&engines, r.Engine)
+		add(&models, f.referenceModel())
 	}
 	if v := f.Space["engine"]; len(v) > 0 {
 		engines = v

@@ -15,11 +15,7 @@ import (
 func (s *Study) NewStrategy(p tune.Predictor) (tune.Strategy, *candidate.Field, error) {
 	names := s.WorkloadNames()
 	if s.Strategy == Survey {
-		var all []tune.Change
-		for _, k := range s.Survey {
-			all = append(all, tune.Change{Label: k.Label, Set: s.fullConfig(k)})
-		}
-		survey, err := tune.NewSurvey(all, names, s.Goal)
+		survey, err := tune.NewSurvey(s.surveyed(), names, s.Goal)
 		return survey, nil, err
 	}
 	space := tune.Space{Baseline: s.fullConfig(*s.Baseline), Primary: names[0], Others: names[1:]}
@@ -43,14 +39,16 @@ func (s *Study) NewStrategy(p tune.Predictor) (tune.Strategy, *candidate.Field, 
 		p = NoPredictor{}
 	}
 	var st tune.Strategy
-	switch s.Strategy {
-	case Race:
+	switch {
+	case s.Strategy == Race && s.Runtime.Kind == Predicted:
+		st, err = tune.NewForecast(field.SearchSpace(), p, space, s.Goal)
+	case s.Strategy == Race:
 		st, err = tune.NewRace(field.SearchSpace(), p, space, s.Goal, s.Limits, tune.RaceOptions{Rounds: s.Search.Race.Rounds, Short: s.Search.Race.ShortLoad})
-	case Random:
+	case s.Strategy == Random:
 		st, err = tune.NewRandom(product, space, s.Goal, s.Limits, s.Seed)
-	case Grid:
+	case s.Strategy == Grid:
 		st, err = tune.NewGrid(product, space, s.Goal, s.Limits, s.Seed)
-	case TPE:
+	case s.Strategy == TPE:
 		st, err = tune.NewTPE(product, space, s.Goal, s.Limits, s.Seed)
 	default:
 		err = fmt.Errorf("strategy %q is not known: use %s", s.Strategy, strings.Join(Strategies(), ", "))
@@ -71,7 +69,7 @@ func (s *Study) options() candidate.Options {
 	engines, models := s.searchedNames()
 	o := candidate.Options{
 		Baseline: s.fullConfig(*s.Baseline), Engines: engines, Models: models, Narrow: s.Space,
-		GPUs: s.Hardware.GPUs, Latency: s.forLatency(), Numerics: s.Accuracy != nil, Longest: s.longestRequest(),
+		GPUs: s.Hardware.GPUs, Latency: s.forLatency(), Numerics: s.Accuracy != nil, Longest: s.longestRequest(), Unlaunched: s.Runtime.Kind == Predicted,
 		Resolve: func(c tune.Config) (engine.Command, engine.Config, error) {
 			k, err := s.Configure(c, Installed{})
 			return k.Command, k.Config, err
@@ -96,7 +94,10 @@ func (s *Study) options() candidate.Options {
 		}
 	}
 	for _, k := range s.Arms {
-		o.Candidates = append(o.Candidates, tune.Candidate{Label: k.Label, Config: tune.Change{Set: s.fullConfig(k)}.Apply(nil), Prior: studyOrigin})
+		o.Candidates = append(o.Candidates, tune.Candidate{Label: k.Label, Config: s.whole(k), Prior: studyOrigin})
+	}
+	if r := s.Reference; r != nil {
+		o.Candidates = append(o.Candidates, tune.Candidate{Label: r.Label, Config: s.ReferenceConfig(), Prior: studyOrigin})
 	}
 	o.Candidates = append(o.Candidates, s.Recipes...)
 	return o

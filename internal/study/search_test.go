@@ -30,7 +30,7 @@ stages:
     try: [{label: c, set: {max_num_batched_tokens: 4096}}, {label: f, engine: sglang, fresh: true, set: {max_num_seqs: 77}}]
 budget: {trials: 20, time: 3h, gpu_hours: 4}
 race: {rounds: 2, short_load: 0.25}
-runtime: {kind: predicted}
+runtime: {kind: simulated}
 `
 
 // someRecipes is a file of priors: one that the study may try twice, and two that it
@@ -141,7 +141,7 @@ func TestRaceErrors(t *testing.T) {
 		{"weights of a draw", "name: t\n", "name: t\nstrategy: random\n", "weights belong to strategy race"},
 		{"rounds of a draw", "name: t\n", "name: t\nstrategy: tpe\n", "race belongs to strategy race, not tpe"},
 		{"bound of a draw", "name: t\n", "name: t\nstrategy: grid\n", "is a bound of the baseline's figure, which strategy race has: give grid an amount"},
-		{"endpoint", "kind: predicted", "kind: existing, urls: [http://h:1]", "t.yaml:18:17: an existing endpoint cannot be reconfigured"},
+		{"endpoint", "kind: simulated", "kind: existing, urls: [http://h:1]", "t.yaml:18:17: an existing endpoint cannot be reconfigured"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -101,6 +101,17 @@ const (
 	BetterByBound     FindingKind = "better_by_bound"    // Name; Bound, Comparison where there is one
 )
 
+// Of a search by prediction: nothing was launched.
+const (
+	PredictedBetter   FindingKind = "predicted_better"   // Pair, and Comparison where the predictor knows its error; the best of N
+	PredictedBaseline FindingKind = "predicted_baseline" // of N none is predicted to be better by what matters
+	PredictedAlone    FindingKind = "predicted_alone"    // Name has Value, the best of N; the baseline has the Cause
+	PredictedNothing  FindingKind = "predicted_nothing"  // of N none has a figure that counts; Against has the Cause
+	PredictedLeads    FindingKind = "predicted_leads"    // Name, so far
+	PredictedBrings   FindingKind = "predicted_brings"   // of a setting: Value
+	PredictedNeeded   FindingKind = "predicted_needed"   // of a setting: without it a bound is missed
+)
+
 // Of a candidate of a race, see Outcome.
 const (
 	RefusedByRule  FindingKind = "refused"         // Reason

@@ -99,6 +99,8 @@ const (
 	AblateStage   = "ablate"    // the phase of CheckStage; of older versions the winner without one of its settings
 	CheckStage    = "check"     // the winner without settings that seem to bring nothing
 	HoldOutStage  = "hold-outs" // what is recommended and the baseline, for the workloads that the search is not judged by
+	NamedStage    = "named"     // of a search by prediction: what the study names
+	BestStage     = "best"      // of a search by prediction: what is predicted best
 )
 
 // Figures that a search knows by name.
@@ -214,4 +216,6 @@ type Result struct {
 
 	Interval *Span     `json:"interval,omitempty"` // of Gain, where launches of both were repeated
 	Evidence *Evidence `json:"evidence,omitempty"` // of a race
+
+	Forecast *ForecastEvidence `json:"forecast,omitempty"` // of a search by prediction
 }

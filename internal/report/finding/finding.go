@@ -40,6 +40,17 @@ func Worded(s outcome.Study) outcome.Study {
 		s.Race = w.race(*s.Race)
 		holdOuts = s.Race.HoldOuts
 	}
+	if s.Forecast != nil {
+		k := *s.Forecast
+		k.Settings, k.Named = slices.Clone(k.Settings), slices.Clone(k.Named)
+		for i := range k.Settings {
+			k.Settings[i].Reason = cmp.Or(k.Settings[i].Reason, w.setting(k.Settings[i].Finding))
+		}
+		for i := range k.Named {
+			k.Named[i].Note = cmp.Or(k.Named[i].Note, w.candidate(k.Named[i].Finding))
+		}
+		s.Forecast = &k
+	}
 	if s.Conclusion != nil && s.Verdict == "" {
 		s.Verdict = w.verdict(*s.Conclusion, holdOuts)
 	}
@@ -85,7 +96,7 @@ type wording struct {
 // where something else than the baseline is recommended.
 func (w wording) verdict(f tune.Finding, holdOuts []tune.Comparison) string {
 	text := w.stage(f)
-	for _, of := range []func(tune.Finding) string{w.progress, w.single, w.stagedStudy, w.baselineStays} {
+	for _, of := range []func(tune.Finding) string{w.progress, w.single, w.stagedStudy, w.baselineStays, w.predicted} {
 		if text == "" {
 			text = of(f)
 		}
