@@ -80,7 +80,7 @@ func (m *factsMaker) hold(f *outcome.Study, r *outcome.Reference, t outcome.Tria
 	}
 	if m.Baseline != nil {
 		base := pickedTrial(f.Trials, f.Baseline)
-		if base != nil {
+		if base != nil && base.ID != t.ID {
 			r.Gain = m.Goal.Gain(m.judgedFigures(*base), m.judgedFigures(t))
 			r.PublishedGain = m.publishedGain(base.Published, r.Published)
 		}

@@ -44,7 +44,7 @@ func Tune(ctx context.Context, s *study.Study, source []byte, o Options) (outcom
 	if _, err := tune.Resume(l.strategy, log); err != nil {
 		return outcome.Study{}, fmt.Errorf("resume %s: %w", o.Dir, err)
 	}
-	l.facts.foreseen = l.foresee(predictor, l.space)
+	l.facts.foreseen = l.foresee(l.facts.predictor, l.space)
 	if err := context.Cause(ctx); err != nil { // while it ranked: what it could not predict is in its order
 		return outcome.Study{}, err
 	}

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"perflab/internal/outcome"
@@ -15,11 +16,9 @@ import (
 func (x study) replayed() []string {
 	w := []string{"Predicted: nothing was launched. What stands between these figures and measured ones is the predictor's own error, as that of predictions held out of its fit."}
 	if x.Forecast == nil {
-		return []string{"Predicted: nothing was launched, and figures of one configuration differ by their seeds alone."}
+		return []string{"Predicted: nothing was launched, and each figure is of one replay."}
 	}
-	for _, text := range x.Forecast.Outside {
-		w = append(w, text)
-	}
+	w = append(w, x.Forecast.Outside...)
 	if x.Forecast.Cut {
 		w = append(w, "The search ended at its limit of predictions: there may be better configurations.")
 	}
@@ -79,6 +78,27 @@ func (d *studyDocument) forecastLines(s *doc.Section) {
 	if n := len(d.Trials) - len(t.Rows); n > 0 {
 		s.Textf(" and %d more in the report", n)
 	}
+	s.Text("")
+	s.Add(doc.InText, d.forecastAnswers())
+}
+
+// forecastAnswers are what a reader asks of a prediction beside its gain.
+func (d *studyDocument) forecastAnswers() doc.Definitions {
+	x := race{d.study}
+	if d.Recommended == nil || d.keepsBaseline() {
+		return nil
+	}
+	var others []string
+	for _, c := range d.Cases {
+		if c.Workload != d.primary && c.Gain != nil {
+			others = append(others, d.workload(c.Workload)+" "+d.gain(c.Gain))
+		}
+	}
+	all := doc.Definitions{{Name: "Other workloads", Text: strings.Join(others, ", ")}, x.changed()}
+	if may := x.answersMayChange(); may != "" {
+		all = append(all, doc.Definition{Name: "Accuracy", Text: "not measured" + may})
+	}
+	return slices.DeleteFunc(all, func(t doc.Definition) bool { return t.Text == "" })
 }
 
 // forecastChapters are what stands behind a prediction, and what was published.

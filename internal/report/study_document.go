@@ -73,6 +73,9 @@ func (d *studyDocument) conclusion(s *doc.Section) {
 		s.Add(doc.InPage, d.tiles())
 	}
 	s.List(doc.InDocument, append(d.warnings(), d.references()...)...)
+	if d.Forecast != nil {
+		s.Add(doc.InDocument, d.forecastAnswers())
+	}
 	notes := doc.List{Numbered: true}
 	for _, text := range d.remarks() {
 		notes.Items = append(notes.Items, doc.Spans(text))

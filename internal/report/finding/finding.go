@@ -24,6 +24,9 @@ import (
 // of a file that has them stay as they are.
 func Worded(s outcome.Study) outcome.Study {
 	w := wording{metric: s.Objective.Metric, higher: s.Objective.Better == "higher"}
+	if s.Predicted {
+		w.how = "predicted"
+	}
 	s.Stages = slices.Clone(s.Stages)
 	for i := range s.Stages {
 		st := &s.Stages[i]
@@ -89,7 +92,8 @@ func (w wording) race(r outcome.Race) *outcome.Race {
 // wording writes sentences about an objective.
 type wording struct {
 	metric string
-	higher bool // is more better
+	higher bool   // is more better
+	how    string // figures were found; "": measured
 }
 
 // verdict is what a study or a stage of it concluded; holdOuts are compared in it
@@ -183,7 +187,7 @@ func (w wording) single(f tune.Finding) string {
 	case tune.NothingBeside:
 		return "no configuration has figures beside the baseline"
 	case tune.SurveyBest:
-		return fmt.Sprintf("%s has the best %s of %s on %s, %s, each measured once", f.Name, w.metric, counted(f.N, "configuration"), f.Workload, sixDigits(*f.Value)) + missesSLOs(f.Misses)
+		return fmt.Sprintf("%s has the best %s of %s on %s, %s, each %s once", f.Name, w.metric, counted(f.N, "configuration"), f.Workload, sixDigits(*f.Value), cmp.Or(w.how, "measured")) + missesSLOs(f.Misses)
 	case tune.BaselineUnbeaten:
 		if f.Value == nil {
 			return "" // of a staged search

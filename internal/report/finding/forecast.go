@@ -97,21 +97,21 @@ func (w wording) better(gain float64) string {
 
 // figures are the gain that was published and the one that was found of the same configuration.
 func (w wording) figures(published, figure, here *float64, found string) string {
-	gain := func(g *float64) string {
+	gain := func(g *float64, over, than string) string {
 		if w.higher {
-			return signedPercent(*g)
+			return "with " + signedPercent(*g) + over
 		}
-		return w.times(*g)
+		return "as " + w.times(*g) + than
 	}
 	var parts []string
 	switch {
 	case published != nil:
-		parts = append(parts, "was published with "+gain(published)+" over its baseline")
+		parts = append(parts, "was published "+gain(published, " over its baseline", " than its baseline"))
 	case figure != nil:
 		parts = append(parts, "was published with "+sixDigits(*figure))
 	}
 	if here != nil {
-		parts = append(parts, fmt.Sprintf("is %s here with %s", found, gain(here)))
+		parts = append(parts, fmt.Sprintf("is %s here %s", found, gain(here, "", "")))
 	}
 	if len(parts) == 0 {
 		return ""
