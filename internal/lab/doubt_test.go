@@ -154,7 +154,7 @@ func TestDoubtOnResume(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	_, err = Tune(ctx, s, []byte(atRate), Options{Dir: dir, Predictor: onTime{10 * time.Millisecond}, Watch: func(now Status) {
+	_, err = Tune(ctx, s, []byte(atRate), Options{Dir: dir, strategist: raced, Predictor: onTime{10 * time.Millisecond}, Watch: func(now Status) {
 		if now.Ended == 2 {
 			cancel()
 		}
@@ -163,7 +163,7 @@ func TestDoubtOnResume(t *testing.T) {
 		t.Fatal("the study was not stopped")
 	}
 	var told []string
-	f, err := Tune(t.Context(), s, []byte(atRate), Options{Dir: dir, Resume: true, Predictor: onTime{10 * time.Millisecond}, Tell: func(text string) { told = append(told, text) }})
+	f, err := Tune(t.Context(), s, []byte(atRate), Options{Dir: dir, Resume: true, strategist: raced, Predictor: onTime{10 * time.Millisecond}, Tell: func(text string) { told = append(told, text) }})
 	if err != nil || len(told) != 1 || !slices.Equal(told, f.Doubts) || !strings.HasPrefix(told[0], "The baseline answers") {
 		t.Errorf("told %q, in the end %q (%v)", told, f.Doubts, err)
 	}
