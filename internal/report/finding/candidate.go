@@ -126,17 +126,13 @@ func (w wording) together(f *tune.Finding) string {
 	case tune.TogetherLost:
 		return fmt.Sprintf("kept: the launches without %s ended %s, which says nothing about the command", them, w.note(f.Cause))
 	case tune.TogetherWorse:
-<<<<<<< HEAD
 		return fmt.Sprintf("kept: without %s it is %s", them, signedPercent(*f.Value))
-=======
-		return "kept: without all of them it is " + signedPercent(*f.Value)
+	case tune.TogetherNoGain:
+		return fmt.Sprintf("kept: without %s no gain over the baseline is shown", them)
 	case tune.PredictedBrings:
 		return "predicted to bring " + signedPercent(*f.Value)
 	case tune.PredictedNeeded:
 		return "needed: without it a bound is missed by prediction"
->>>>>>> 1bb5518 (Search by prediction where nothing can be launched: a prediction that is repeated confirms nothing)
-	case tune.TogetherNoGain:
-		return fmt.Sprintf("kept: without %s no gain over the baseline is shown", them)
 	}
 	return string(f.Kind)
 }
