@@ -70,7 +70,7 @@ func chosen[T any](t *testing.T, all []T, name func(T) string, list string) []T 
 		return all
 	}
 	var out []T
-	for _, want := range strings.Split(list, ",") {
+	for want := range strings.SplitSeq(list, ",") {
 		if i := slices.IndexFunc(all, func(x T) bool { return name(x) == want }); i >= 0 {
 			out = append(out, all[i])
 			continue
@@ -92,7 +92,7 @@ func planned(t *testing.T) Plan {
 	p := Plan{First: *first, Seeds: *seeds}
 	p.Classes = chosen(t, Classes(), func(c Class) string { return c.Name }, *classes)
 	p.Entrants = chosen(t, Entrants(), func(e Entrant) string { return e.Name }, *strategies)
-	for _, text := range strings.Split(*budgets, ",") {
+	for text := range strings.SplitSeq(*budgets, ",") {
 		n, err := strconv.Atoi(text)
 		if err != nil {
 			t.Fatalf("-budgets: %v", err)
@@ -194,19 +194,20 @@ func gained(g *float64) string {
 func (w *World) line(c map[string]string) string {
 	f, why := w.Truth(c)
 	foretold, _ := w.Predict(c, workload)
-	text := fmt.Sprintf("true %8.5g predicted %8.5g loses %5.1f %%", f[w.Objective.Metric], foretold[w.Objective.Metric], 100*w.Regret(c))
+	var text strings.Builder
+	text.WriteString(fmt.Sprintf("true %8.5g predicted %8.5g loses %5.1f %%", f[w.Objective.Metric], foretold[w.Objective.Metric], 100*w.Regret(c)))
 	for _, b := range w.Objective.SLOs {
-		text += fmt.Sprintf(" %s %.4g of %.4g", b.Metric, f[b.Metric], b.Limit)
+		text.WriteString(fmt.Sprintf(" %s %.4g of %.4g", b.Metric, f[b.Metric], b.Limit))
 	}
 	if why != "" {
-		text += " (" + why + ")"
+		text.WriteString(" (" + why + ")")
 	}
 	for _, name := range w.parameters() {
 		if c[name] != "" {
-			text += " " + name + "=" + c[name]
+			text.WriteString(" " + name + "=" + c[name])
 		}
 	}
-	return text
+	return text.String()
 }
 
 // write puts the tables between their marks.

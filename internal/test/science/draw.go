@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 
 	"perflab/internal/arch"
 	"perflab/internal/calib"
@@ -386,9 +387,9 @@ func (d *drawer) setting(other bool, names ...string) (name, value string, ok bo
 
 // said are settings for a reader.
 func said(c tune.Config) string {
-	text := ""
+	var text strings.Builder
 	for _, name := range sortedNames(c) {
-		text += name + "=" + cmp.Or(c[name], "default") + " "
+		text.WriteString(name + "=" + cmp.Or(c[name], "default") + " ")
 	}
-	return text
+	return text.String()
 }

@@ -332,10 +332,11 @@ func (w *World) About() string {
 	case w.Load.Concurrency > 0:
 		load = fmt.Sprintf("%d requests, %d at a time", w.Load.Requests, w.Load.Concurrency)
 	}
-	text := fmt.Sprintf("%s on %d %s, %s; %s of %.0f and %.0f tokens: %s", w.Models[0], w.GPUs, w.GPU, strings.Join(w.Engines, " "),
-		load, w.Load.Input.Mean, w.Load.Output.Mean, w.Objective.Metric)
+	var text strings.Builder
+	text.WriteString(fmt.Sprintf("%s on %d %s, %s; %s of %.0f and %.0f tokens: %s", w.Models[0], w.GPUs, w.GPU, strings.Join(w.Engines, " "),
+		load, w.Load.Input.Mean, w.Load.Output.Mean, w.Objective.Metric))
 	for _, b := range w.Objective.SLOs {
-		text += ", " + b.String()
+		text.WriteString(", " + b.String())
 	}
-	return text
+	return text.String()
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"perflab/internal/tune"
 )
@@ -178,15 +179,16 @@ func (w *World) story(end End) string {
 		}
 		nearest = min(nearest, apart)
 	}
-	text := "best"
+	var text strings.Builder
+	text.WriteString("best")
 	for _, name := range names {
-		text += fmt.Sprintf(" %s=%s(%d)", name, cmp.Or(w.best[name], "default"), times[name])
+		text.WriteString(fmt.Sprintf(" %s=%s(%d)", name, cmp.Or(w.best[name], "default"), times[name]))
 	}
-	text += "; recommended"
+	text.WriteString("; recommended")
 	for _, name := range names {
 		if end.Pick[name] != w.best[name] {
-			text += fmt.Sprintf(" %s=%s", name, cmp.Or(end.Pick[name], "default"))
+			text.WriteString(fmt.Sprintf(" %s=%s", name, cmp.Or(end.Pick[name], "default")))
 		}
 	}
-	return fmt.Sprintf("%s; %d launches, the nearest %d settings off, the best of them loses %.1f %%", text, len(end.Course), nearest, 100*end.Reached)
+	return fmt.Sprintf("%s; %d launches, the nearest %d settings off, the best of them loses %.1f %%", text.String(), len(end.Course), nearest, 100*end.Reached)
 }
