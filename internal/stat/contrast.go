@@ -183,8 +183,8 @@ func (c Contrast) At(confidence float64) (low, high float64) {
 	return c.quantile((1 - confidence) / 2), c.quantile((1 + confidence) / 2)
 }
 
-// quantile lies between those of the parts; between two bounds the halves are taken
-// in turn, but for steps along the chord where these are shorter.
+// quantile lies between those of the parts. Newton's steps find it, and halves where a
+// step would leave the bounds.
 func (c Contrast) quantile(p float64) float64 {
 	t := StudentQuantile(max(p, 1-p), c.DF)
 	if p < 0.5 {
@@ -194,22 +194,37 @@ func (c Contrast) quantile(p float64) float64 {
 	for _, k := range c.parts {
 		low, high = min(low, k.diff+t*k.se), max(high, k.diff+t*k.se)
 	}
-	under, over := c.Below(low)-p, c.Below(high)-p
-	for i := 0; i < 100 && high-low > 1e-12*(math.Abs(low)+math.Abs(high)+c.SE); i++ {
-		x := (low + high) / 2
-		if chord := low + (high-low)*under/(under-over); i%3 < 2 && chord > low && chord < high {
-			x = chord
+	x := min(max(c.Diff+t*c.SE, low), high)
+	for range 100 {
+		at := c.Below(x) - p
+		if at < 0 {
+			low = x
+		} else {
+			high = x
 		}
-		switch at := c.Below(x) - p; {
-		case at < 0:
-			low, under = x, at
-		case at > 0:
-			high, over = x, at
-		default:
-			return x
+		next := x - at/c.density(x)
+		if !(next >= low && next <= high) {
+			next = (low + high) / 2
 		}
+		if math.Abs(next-x) <= 1e-12*(math.Abs(x)+c.SE) {
+			return next
+		}
+		x = next
 	}
-	return (low + high) / 2
+	return x
+}
+
+// density is that of the difference at x.
+func (c Contrast) density(x float64) float64 {
+	half, _ := math.Lgamma(c.DF / 2)
+	more, _ := math.Lgamma((c.DF + 1) / 2)
+	sum, all := 0.0, 0.0
+	for _, k := range c.parts {
+		t := (x - k.diff) / k.se
+		sum += k.weight / k.se * math.Exp(-(c.DF+1)/2*math.Log1p(t*t/c.DF))
+		all += k.weight
+	}
+	return sum / all * math.Exp(more-half) / math.Sqrt(c.DF*math.Pi)
 }
 
 // design is the launches of two arms as a linear model: column 0 is 1 for arm b,
