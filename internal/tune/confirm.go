@@ -588,14 +588,15 @@ func (k *confirmation) noise() (sd float64, n int) {
 }
 
 // What the confirmation is kept: rounds of a pair, in which what is confirmed may go on
-// twice beyond the least number where there are 25 launches, and as many as are needed on
-// average where the gain of what leads is small for the noise, up to half of all. From
+// twice beyond the least number where there are 25 launches, and as many as show the gain of
+// what leads with usualPower where that is small for the noise, up to mostKept of all. From
 // reducedBudget on it is kept a reduced command's launches too.
 const (
 	launchesPerRound = 6 // of the budget there is a round kept for each so many
 	moreRounds       = 2
 	reducedBudget    = 40
-	usualPower       = 0.5 // of a gain by half of the studies
+	usualPower       = 0.9
+	mostKept         = 4.0 / 7
 )
 
 // searching is the number of launches left for the search: what the confirmation needs
@@ -606,8 +607,9 @@ func (m *model) searching() int {
 	rounds := max(least, min(total/launchesPerRound+1, least+moreRounds))
 	if lead := m.leader(); lead != nil && m.based() && !m.isBase(lead.trial.Config) && lead.mean > math.Log1p(m.objective.MinGain) {
 		sd, _, _ := m.spread()
-		level := stat.SequentialConfidence(least, max(least, min(total/4, mostRounds*least)), confidence)
-		rounds = max(rounds, min(stat.LaunchesFor(sd, lead.mean, level, usualPower), total/4))
+		most := min(int(mostKept*float64(total)/2), mostRounds*least)
+		level := stat.SequentialConfidence(least, most, confidence)
+		rounds = max(rounds, min(stat.LaunchesFor(sd, lead.mean, level, usualPower), most))
 	}
 	keep := 2 * rounds
 	if total >= reducedBudget {
