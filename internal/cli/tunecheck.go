@@ -78,7 +78,7 @@ func writePreview(out io.Writer, p lab.Preview) error {
 		fmt.Fprint(w, "\nNothing will be launched: the search goes on from these by prediction, and states how far predictions are off.\n")
 		return w.Flush()
 	}
-	fmt.Fprintf(w, "\nLaunches: at most %d, of which %d are kept to confirm the winner and to leave out what it does not need%s.\n", p.Launches, p.Reserved, bounded(p))
+	fmt.Fprintf(w, "\nLaunches: at most %d, %d of them for the search with its baseline and %d kept to confirm the winner and to leave out what it does not need%s.\n", p.Launches, p.Launches-p.Reserved, p.Reserved, bounded(p))
 	return w.Flush()
 }
 

@@ -75,7 +75,11 @@ func (l *session) predictedAlike(p tune.Predictor, field *candidate.Field) strin
 	if len(logs) < 2 || slices.Max(logs)-slices.Min(logs) > math.Log1p(l.Goal.MinGain/2) {
 		return ""
 	}
-	return fmt.Sprintf("All %d configurations that may be raced are predicted within %.2g %% of each other on %s (SIMULATED)", len(logs), 100*l.Goal.MinGain/2, l.Metric.Name)
+	all := "Both"
+	if len(logs) > 2 {
+		all = fmt.Sprintf("All %d", len(logs))
+	}
+	return fmt.Sprintf("%s configurations that may be raced are predicted within %.2g %% of each other on %s (SIMULATED)", all, 100*l.Goal.MinGain/2, l.Metric.Name)
 }
 
 // predictedStep reports whether a small step from the baseline is predicted to gain what matters.

@@ -140,7 +140,7 @@ func TestLoadDecides(t *testing.T) {
 func TestPredictedAlike(t *testing.T) {
 	text := strings.NewReplacer(", request_rate: 10", "", "engines: {vllm: {}, sglang: {}}", "engines: {vllm: {}}\nspace: {engine: [vllm]}", "gpus: 1", "gpus: 2").Replace(atRate)
 	foreseen, told, f := doubted(t, text, onTime{time.Millisecond})
-	if !strings.HasPrefix(foreseen, "All ") || !strings.Contains(foreseen, "launches can hardly tell them apart") || !slices.Equal(told, []string{foreseen}) || !slices.Equal(f.Doubts, told) {
+	if !strings.HasPrefix(foreseen, "Both configurations that may be raced ") || !strings.Contains(foreseen, "launches can hardly tell them apart") || !slices.Equal(told, []string{foreseen}) || !slices.Equal(f.Doubts, told) {
 		t.Errorf("foreseen %q, told %q, in the end %q", foreseen, told, f.Doubts)
 	}
 }

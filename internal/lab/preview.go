@@ -3,6 +3,7 @@ package lab
 import (
 	"cmp"
 	"context"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -29,7 +30,7 @@ type Preview struct {
 // PreviewCandidate is a candidate before the race.
 type PreviewCandidate struct {
 	Label     string
-	Prior     string
+	Prior     string // where it comes from, if not from the catalogue
 	Command   string
 	Predicted *float64 // ratio to the baseline in the direction that is better; nil: cannot be predicted
 	Shorter   string   // what it cuts of the context, "" for nothing
@@ -79,6 +80,9 @@ func Rank(ctx context.Context, s *study.Study, p bench.Predictor, watch func(Sta
 			c.Predicted = new(math.Exp(v - base))
 		}
 		c.Shorter = s.ShorterContext(a.Config)
+		if maps.Equal(a.Config, s.BaselineConfig()) {
+			c.Prior = "the baseline"
+		}
 		out.Candidates = append(out.Candidates, c)
 	}
 	out.Doubt = l.foresee(predictor, field)

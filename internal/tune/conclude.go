@@ -102,8 +102,8 @@ func (c conclusion) verdict(r Result) Finding {
 		return Finding{Kind: NothingMeasured, Against: theBaseline.candidate, Cause: c.note(c.base[0])}
 	case k == nil && !c.based():
 		f := Finding{Kind: NothingAcceptable, Cause: c.note(c.base[0])}
-		for _, st := range c.confirmable() {
-			f.Name = st.trial.name // of the one that had nothing to be held against
+		if alone := c.confirmable(); len(alone) > 0 { // with nothing to be held against
+			f.Name = alone[0].trial.name
 		}
 		return f
 	case k == nil:
