@@ -76,6 +76,9 @@ func Reference(s outcome.Study) string {
 	text := fmt.Sprintf("what is recommended is another than %s: %s to be %s", name, found, w.better(r.Over.Value))
 	if r.Over.High != 0 || r.Over.Low != 0 {
 		text += fmt.Sprintf(" (%s in nine of ten cases)", w.within(tune.Span{Low: 1 + r.Over.Low, High: 1 + r.Over.High}))
+		if r.Over.Low < 0 && r.Over.Value > 0 {
+			text += ", so it may be no better"
+		}
 	}
 	text += w.figures(r.PublishedGain, r.Published, r.Gain, found)
 	if r.Recommended == nil {
