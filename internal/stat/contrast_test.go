@@ -376,32 +376,33 @@ func TestContrastCovers(t *testing.T) {
 	})
 }
 
-// TestSequentialConfidence holds the constants against those of Pocock's plans of equal
-// steps (Jennison and Turnbull 2000, table 2.1), and by simulation one that begins late.
+// TestSequentialConfidence holds the constants against those of Wang and Tsiatis for
+// equal steps (Jennison and Turnbull 2000, table 2.9), and by simulation a plan that begins late.
 func TestSequentialConfidence(t *testing.T) {
-	for looks, z := range map[int]float64{1: 1.960, 2: 2.178, 3: 2.289, 5: 2.413, 10: 2.555} {
-		got := normalQuantile(1 - (1-SequentialConfidence(1, looks, 0.95))/2)
-		if math.Abs(got-z) > 2e-3 {
-			t.Errorf("%d looks: %.4f, want %.3f", looks, got, z)
+	z := func(least, most, now int, confidence float64) float64 {
+		return normalQuantile(1 - (1-SequentialConfidence(least, most, now, confidence))/2)
+	}
+	for looks, want := range map[int]float64{1: 1.960, 2: 2.038, 3: 2.083, 5: 2.136} {
+		if got := z(1, looks, looks, 0.95); math.Abs(got-want) > 2e-3 {
+			t.Errorf("%d looks: %.4f, want %.3f", looks, got, want)
 		}
 	}
-	if got := normalQuantile(1 - (1-SequentialConfidence(1, 5, 0.99))/2); math.Abs(got-2.986) > 2e-3 {
-		t.Errorf("5 looks at 99 %%: %v", got)
+	if first, last := z(3, 12, 3, 0.95), z(3, 12, 12, 0.95); math.Abs(first-last*math.Sqrt2) > 1e-6 {
+		t.Errorf("at first %v, at last %v", first, last)
 	}
 	rng := Stream(3, "looks")
-	c := normalQuantile(1 - (1-SequentialConfidence(3, 12, 0.95))/2)
 	crossed, n := 0, 40000
 	for range n {
 		sum := 0.0
 		for k := 1; k <= 12; k++ {
-			if sum += rng.NormFloat64(); k >= 3 && math.Abs(sum) > c*math.Sqrt(float64(k)) {
+			if sum += rng.NormFloat64(); k >= 3 && math.Abs(sum) > z(3, 12, k, 0.95)*math.Sqrt(float64(k)) {
 				crossed++
 				break
 			}
 		}
 	}
 	if share := float64(crossed) / float64(n); math.Abs(share-0.05) > 0.004 {
-		t.Errorf("%.4f of the paths cross %v", share, c)
+		t.Errorf("%.4f of the paths cross", share)
 	}
 }
 

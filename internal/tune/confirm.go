@@ -314,7 +314,7 @@ func (k *confirmation) promising(f *finalist) bool {
 	if len(f.rounds) < fewest || len(base.rounds) < fewest {
 		return true
 	}
-	if d, err := k.contrast(f, base, k.objectiveOn(""), k.level(k.family())); err != nil || k.chance(d, k.family(), math.Log1p(k.objective.MinGain)) >= futile {
+	if d, err := k.contrast(f, base, k.objectiveOn(""), k.level(k.family(), k.rounds)); err != nil || k.chance(d, k.family(), math.Log1p(k.objective.MinGain)) >= futile {
 		return true
 	}
 	bounds := k.finalBounds()
@@ -323,7 +323,7 @@ func (k *confirmation) promising(f *finalist) bool {
 		if b.Holds(theirs) || math.IsNaN(b.Limit) {
 			return false
 		}
-		d, err := k.contrast(f, base, towards(b, f, base), k.level(k.boundFamily()))
+		d, err := k.contrast(f, base, towards(b, f, base), k.level(k.boundFamily(), k.rounds))
 		return err != nil || k.chance(d, k.boundFamily(), 0) >= futile
 	})
 }
@@ -350,7 +350,7 @@ func (k *confirmation) chance(d stat.Contrast, family int, matters float64) floa
 	case d.SE == 0 || made >= all:
 		return 0
 	}
-	half := stat.StudentQuantile((1+k.level(family))/2, d.DF+2*(all-made)) * d.SE * math.Sqrt(made/all)
+	half := stat.StudentQuantile((1+k.level(family, k.most))/2, d.DF+2*(all-made)) * d.SE * math.Sqrt(made/all)
 	short := (max(half, matters) - d.Diff) / (d.SE * math.Sqrt(1-made/all))
 	tail := stat.StudentTail(short, d.DF) / 2
 	if short < 0 {
@@ -362,8 +362,8 @@ func (k *confirmation) chance(d stat.Contrast, family int, matters float64) floa
 // level is the confidence at which one of a family of comparisons is looked at after
 // each round, so that all intervals of the family at all looks hold together with
 // the confidence.
-func (k *confirmation) level(family int) float64 {
-	return stat.SequentialConfidence(k.least, k.most, 1-(1-confidence)/float64(family))
+func (k *confirmation) level(family, round int) float64 {
+	return stat.SequentialConfidence(k.least, k.most, round, 1-(1-confidence)/float64(family))
 }
 
 // objectiveOn is the figure of the objective on a workload; "" stands for what the
@@ -449,7 +449,7 @@ func (k *confirmation) compare(a, b *finalist, workload string, level float64, f
 // compareAll is compare with the baseline on what the search is judged by, corrected
 // for all such comparisons and for the looks at them.
 func (k *confirmation) compareAll(a, base *finalist) (Comparison, error) {
-	d, err := k.compare(a, base, "", k.level(k.family()), k.family())
+	d, err := k.compare(a, base, "", k.level(k.family(), min(k.rounds, len(a.rounds))), k.family())
 	if k.most > k.least {
 		d.Looks = k.most - k.least + 1
 	}
@@ -608,7 +608,7 @@ func (m *model) searching() int {
 	if lead := m.leader(); lead != nil && m.based() && !m.isBase(lead.trial.Config) && lead.mean > math.Log1p(m.objective.MinGain) {
 		sd, _, _ := m.spread()
 		most := min(int(mostKept*float64(total)/2), mostRounds*least)
-		level := stat.SequentialConfidence(least, most, confidence)
+		level := stat.SequentialConfidence(least, most, most, confidence)
 		rounds = max(rounds, min(stat.LaunchesFor(sd, lead.mean, level, usualPower), most))
 	}
 	keep := 2 * rounds

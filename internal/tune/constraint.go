@@ -50,7 +50,7 @@ func (k *confirmation) meetsMore(f, other *finalist) bool {
 func (k *confirmation) nearestBound(f, other *finalist) *Bound {
 	bounds := k.finalBounds()
 	theirs := mean(other.trials())
-	level := k.level(k.boundFamily())
+	level := k.level(k.boundFamily(), k.rounds)
 	for _, b := range bounds.SLOs {
 		if b.Holds(theirs) || math.IsNaN(b.Limit) {
 			continue
