@@ -205,7 +205,7 @@ func TestConfirmationStops(t *testing.T) {
 		return playRace(t, a, c.evaluate(2))
 	}
 	asked, r := play(trialOf{gain: 0.5, noise: 0.01})
-	if len(asked) != 3+6 || r.Verdict.Kind != ShownBetter || r.Interval == nil || r.Interval.Low < 0.4 {
+	if len(asked) != 3+6 || r.Verdict.Kind != ShownBetter || r.Interval == nil || r.Interval.Low < 0.3 {
 		t.Errorf("%d launches: %+v, %+v", len(asked), r.Verdict, r.Interval)
 	}
 	asked, r = play(trialOf{gain: -0.2, noise: 0.01})
