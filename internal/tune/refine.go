@@ -41,15 +41,24 @@ func (s *raceState) refine() {
 // explore launches what promises most; false where nothing is worth it.
 func (s *raceState) explore(stage string, share float64) bool {
 	o := s.nextOption()
-	switch {
-	case o == nil:
-		return false
-	case o.from == nil:
-		s.launch(o.candidate, stage, share)
-	default:
-		s.launchChange(o.from, o.change, stage, share)
+	if o != nil {
+		s.launchOption(o, stage, share)
 	}
-	return true
+	return o != nil
+}
+
+// launchOption launches an option. What is refused is mended where it is the first of its
+// engine or checkpoint: later on there is better to do.
+func (s *raceState) launchOption(o *option, stage string, share float64) {
+	var t *trial
+	if o.from == nil {
+		t = s.measure(Proposal{Stage: stage, Label: o.candidate.Label, Config: o.config, Share: share}, o.candidate.origin)
+	} else {
+		t = s.launchChange(o.from, o.change, stage, share)
+	}
+	if stage == RaceStage {
+		s.mend(t, share)
+	}
 }
 
 // nextOption is the option to launch; nil where none is worth it.

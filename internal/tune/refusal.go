@@ -12,6 +12,9 @@ const (
 	// brokenShare is how much of a refusal a launch is that our machinery lost: mostly it
 	// says nothing of the configuration, unless it happens again and again.
 	brokenShare = 0.3
+	// mostBlame is the most that a cause is blamed for: what else it was with may be at fault
+	// each time.
+	mostBlame = 0.8
 )
 
 // usuallyRuns is the chance that a configuration runs of which nothing is known, and
@@ -19,7 +22,7 @@ const (
 // others of its engine: mostly it has no room.
 const (
 	usuallyRuns = 0.95
-	seldomFits  = 0.5
+	seldomFits  = 0.15
 )
 
 // cause is what a refusal may be laid to.
@@ -94,7 +97,7 @@ func (m *model) blame() map[cause]float64 {
 			sum += c.of[i].weight
 		}
 		for _, s := range c.of {
-			out[s.cause] = 1 - (1-out[s.cause])*(1-c.share*s.weight/sum)
+			out[s.cause] = min(mostBlame, 1-(1-out[s.cause])*(1-c.share*s.weight/sum))
 		}
 	}
 	return out

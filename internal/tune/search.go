@@ -2,9 +2,12 @@ package tune
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"math"
 	"slices"
+
+	"perflab/internal/stat"
 )
 
 // rungShare is the part of the search's launches that meet a short load, where there is one.
@@ -14,7 +17,7 @@ const rungShare = 0.5
 // configurations of an engine or a checkpoint may be refused before it counts as tried.
 const (
 	mostRepairs  = 2
-	mostRefusals = 2
+	mostRefusals = 3
 )
 
 // named launches what the study names, in its order; where the budget has not the
@@ -39,8 +42,8 @@ func (s *raceState) named() {
 }
 
 // cover launches one candidate of every engine, or of every checkpoint: the one that is
-// thought best and likely to run. A prediction has not shown yet what it is worth, and an
-// engine that is refused is not given up at once.
+// thought best and likely to run. A prediction has not shown yet what it is worth. One that
+// is refused is not given up at once: the next is unlike it in whatever may be why.
 func (s *raceState) cover(parameter string) {
 	for s.searching() > 0 {
 		ran, refused := map[string]bool{}, map[string]int{}
@@ -51,23 +54,55 @@ func (s *raceState) cover(parameter string) {
 				refused[v]++
 			}
 		}
-		var best *contender
+		var best *option
 		most := 0.0
-		for _, c := range s.candidates {
-			v := c.Config[parameter]
-			if ran[v] || refused[v] >= mostRefusals || !s.launchable(c) {
-				continue
+		look := func(o *option) {
+			v := o.config[parameter]
+			if ran[v] || refused[v] >= mostRefusals || s.launched(o.config) || s.failedGuard(o.config) {
+				return
 			}
-			mean, _ := s.fit().At(s.point(c.Config))
-			if worth := math.Exp(mean) * s.runChance(c.Config); best == nil || worth > most {
-				best, most = c, worth
+			mean, _ := s.fit().At(s.point(o.config))
+			if worth := math.Exp(mean) * s.runChance(o.config); best == nil || worth > most {
+				best, most = o, worth
+			}
+		}
+		for _, c := range s.candidates {
+			if c.runnable() {
+				look(&option{config: c.Config, candidate: c})
+			}
+		}
+		if best != nil && refused[best.config[parameter]] > 0 {
+			for _, config := range s.vary(best.config, parameter) {
+				look(s.optionOf(config))
 			}
 		}
 		if best == nil {
 			return
 		}
-		s.launch(best, RaceStage, s.short())
+		s.launchOption(best, RaceStage, s.short())
 	}
+}
+
+// varied is how many variations of a configuration are looked at that is to be unlike what
+// was refused.
+const varied = 60
+
+// vary are configurations with the same value of a parameter and others of some others.
+func (s *raceState) vary(config Config, parameter string) []Config {
+	rng := stat.Stream(0, fmt.Sprint("race, cover ", len(s.trials)+1))
+	var out []Config
+	for range varied {
+		c := config
+		for _, d := range s.product.dims {
+			if d.Name != parameter && rng.IntN(2) == 0 {
+				if next := c.with(d.Name, d.Values[rng.IntN(len(d.Values))]); s.search.Refuse(next) == "" {
+					c = next
+				}
+			}
+		}
+		out = append(out, c)
+	}
+	return out
 }
 
 // elsewhere launches what the study names and the baseline cannot take, on the best that

@@ -287,12 +287,12 @@ type relation struct {
 	sum      float64   // of same, numbers for a part
 	all      float64   // of same
 	alike    float64   // of all together: exp of the negative distance
-	equal    bool
-	engine   bool    // is the same
-	silent   bool    // nothing was predicted of either
-	foretold float64 // product of what was
-	kin      float64 // how much the predictor's errors about the two have in common, as they are of other studies
-	offset   bool    // both are of one earlier study, whose scale is its own
+	equal    float64   // 1: the same; most of it where they differ in numbers that are predicted to change nothing
+	engine   bool      // is the same
+	silent   bool      // nothing was predicted of either
+	foretold float64   // product of what was
+	kin      float64   // how much the predictor's errors about the two have in common, as they are of other studies
+	offset   bool      // both are of one earlier study, whose scale is its own
 }
 
 // How far configurations are apart that differ in one choice, and in one number. A
@@ -344,17 +344,19 @@ func relate(p, q Point) relation {
 			r.sum += r.same[i]
 		}
 	}
-	r.equal = distance == 0
+	switch {
+	case distance == 0:
+		r.equal = 1
+	case idle && distance < choiceApart:
+		r.equal = 1 - idleApart
+	}
 	r.alike = math.Exp(-distance)
 	return r
 }
 
 // kernel is the covariance of the predictor's errors about two configurations.
 func (v *view) kernel(r relation) float64 {
-	k := v.rest * v.rest * r.alike
-	if r.equal {
-		k += v.own * v.own
-	}
+	k := v.rest*v.rest*r.alike + v.own*v.own*r.equal
 	part := v.part * v.part * r.sum
 	if v.odd >= 0 {
 		part += oddSpread * oddSpread * r.same[v.odd]
