@@ -22,23 +22,22 @@ func (m *model) worth(config Config, requested bool, limits []limit) float64 {
 	for _, l := range limits {
 		chance *= l.chance(m, config)
 	}
-	gain, mean := 0.0, 0.0
-	for _, b := range m.fit().Beliefs(m.point(config)) {
+	if lead == nil {
+		mean, _ := m.fit().At(m.point(config))
+		return math.Exp(mean) * chance
+	}
+	gain, ahead := 0.0, 0.0
+	for _, b := range m.rival().Beliefs(m.point(config)) {
 		if requested {
 			b.Mean, b.SD = b.Mean+requestedGain, math.Hypot(b.SD, requestedSpread)
 		}
-		mean += b.Weight * b.Mean
-		if lead != nil {
-			gain += b.Weight * surrogate.Expected(b.Mean, b.SD, lead.mean)
-		}
+		ahead += b.Weight * b.Mean
+		gain += b.Weight * surrogate.Expected(b.Mean, b.SD)
 	}
-	switch {
-	case lead == nil:
-		return math.Exp(mean) * chance
-	case lead.score.class == meeting:
+	if lead.score.class == meeting {
 		return gain * chance
 	}
-	return (1 + max(0, mean-lead.mean)) * chance
+	return (1 + max(0, ahead)) * chance
 }
 
 // limit is a bound with what is thought of its figure: the chance to meet it.

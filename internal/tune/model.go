@@ -24,10 +24,11 @@ type model struct {
 
 	// What was concluded from so many trials and launches of the baseline: what follows
 	// from them alone is asked for again and again.
-	at     [2]int
-	fitted *surrogate.Model
-	ranked []standing
-	blamed map[cause]float64
+	at      [2]int
+	fitted  *surrogate.Model
+	ranked  []standing
+	blamed  map[cause]float64
+	against *surrogate.Rival // the leader
 
 	foretold  *prediction     // of the baseline
 	foretells map[string]bool // engines of which something was predicted
@@ -162,7 +163,7 @@ func (m *model) choiceDistance(a, b Config) int {
 // fit is what the objective is thought to be, by all launches of the search.
 func (m *model) fit() *surrogate.Model {
 	if at := [2]int{len(m.trials), len(m.base)}; at != m.at {
-		m.at, m.fitted, m.ranked = at, nil, nil
+		m.at, m.fitted, m.ranked, m.against = at, nil, nil, nil
 	}
 	if m.fitted != nil {
 		return m.fitted
@@ -277,6 +278,15 @@ func (m *model) leader() *standing {
 		return &s[0]
 	}
 	return nil
+}
+
+// rival is the leader, as others are held against it.
+func (m *model) rival() *surrogate.Rival {
+	lead := m.leader()
+	if m.against == nil {
+		m.against = m.fit().Against(m.point(lead.trial.Config))
+	}
+	return m.against
 }
 
 // bestOfEachEngine are the best launch of each engine, the most promising first.

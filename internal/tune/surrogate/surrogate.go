@@ -246,14 +246,46 @@ func (v *view) backward(b []float64) []float64 {
 // Belief is what one view thinks of y, noise apart.
 type Belief struct{ Weight, Mean, SD float64 }
 
-// Beliefs are what the views think of a configuration.
-func (s *Model) Beliefs(p Point) []Belief {
+// At is what Y is thought to be, with its standard deviation, noise apart.
+func (s *Model) At(p Point) (mean, sd float64) {
+	square := 0.0
+	for _, b := range s.think(p).beliefs(nil) {
+		mean += b.Weight * b.Mean
+		square += b.Weight * (b.Mean*b.Mean + b.SD*b.SD)
+	}
+	return mean, math.Sqrt(max(0, square-mean*mean))
+}
+
+// Rival is a configuration that others are held against.
+type Rival struct {
+	model *Model
+	of    thought
+}
+
+// Against makes a configuration the one that others are held against.
+func (s *Model) Against(p Point) *Rival { return &Rival{s, s.think(p)} }
+
+// Beliefs are what the views think of Y of a configuration less that of the rival. Two that
+// are thought to be alike differ by little, however little is known of either.
+func (r *Rival) Beliefs(p Point) []Belief { return r.model.think(p).beliefs(&r.of) }
+
+// thought is what the views think of one configuration.
+type thought struct {
+	model    *Model
+	point    Point
+	mean     []float64 // by view
+	variance []float64
+	z        [][]float64 // covariances with the points, solved
+}
+
+func (s *Model) think(p Point) thought {
 	to := make([]relation, len(s.points))
 	for i, q := range s.points {
 		to[i] = relate(p, q)
 	}
 	self := relate(p, p)
-	out := make([]Belief, len(s.views))
+	n := len(s.views)
+	t := thought{s, p, make([]float64, n), make([]float64, n), make([][]float64, n)}
 	k := make([]float64, len(s.points))
 	for i := range s.views {
 		v := &s.views[i]
@@ -263,22 +295,37 @@ func (s *Model) Beliefs(p Point) []Belief {
 			mean += k[j] * v.alpha[j]
 		}
 		variance := v.kernel(self)
-		for _, z := range v.forward(k) {
+		t.z[i] = v.forward(k)
+		for _, z := range t.z[i] {
 			variance -= z * z
 		}
-		out[i] = Belief{v.weight, mean, math.Sqrt(max(variance, 0))}
+		t.mean[i], t.variance[i] = mean, max(variance, 0)
 	}
-	return out
+	return t
 }
 
-// At is what y is thought to be, with its standard deviation, noise apart.
-func (s *Model) At(p Point) (mean, sd float64) {
-	square := 0.0
-	for _, b := range s.Beliefs(p) {
-		mean += b.Weight * b.Mean
-		square += b.Weight * (b.Mean*b.Mean + b.SD*b.SD)
+// beliefs are those of the configuration, or of its difference to a rival.
+func (t thought) beliefs(rival *thought) []Belief {
+	out := make([]Belief, len(t.mean))
+	var between relation
+	if rival != nil {
+		between = relate(t.point, rival.point)
 	}
-	return mean, math.Sqrt(max(0, square-mean*mean))
+	for i := range out {
+		v := &t.model.views[i]
+		b := Belief{v.weight, t.mean[i], t.variance[i]}
+		if rival != nil {
+			both := v.kernel(between)
+			for j, z := range t.z[i] {
+				both -= z * rival.z[i][j]
+			}
+			b.Mean -= rival.mean[i]
+			b.SD += rival.variance[i] - 2*both
+		}
+		b.SD = math.Sqrt(max(b.SD, 0))
+		out[i] = b
+	}
+	return out
 }
 
 // relation is what two configurations have in common, whatever the view.
@@ -388,14 +435,14 @@ type Coordinate struct {
 	Log     float64 // to base 2; not a number for what is none above zero
 }
 
-// Expected is the mean improvement of a normal variable over best, where it
-// improves: what a launch is expected to bring.
-func Expected(mean, sd, best float64) float64 {
+// Expected is the mean of a normal variable where it is above 0, counted as 0 where it is
+// below: what a launch is expected to bring.
+func Expected(mean, sd float64) float64 {
 	if sd <= 0 {
-		return max(0, mean-best)
+		return max(0, mean)
 	}
-	z := (mean - best) / sd
-	return (mean-best)*NormalCDF(z) + sd*math.Exp(-z*z/2)/math.Sqrt(2*math.Pi)
+	z := mean / sd
+	return mean*NormalCDF(z) + sd*math.Exp(-z*z/2)/math.Sqrt(2*math.Pi)
 }
 
 // NormalCDF is the distribution function of the standard normal.
