@@ -67,8 +67,10 @@ func (s *raceState) nextOption() *option {
 	p.climb()
 	best := p.best(1)
 	if len(best) > 0 && best[0].worth < curious*s.objective.MinGain {
-		if o := p.unseen(); o != nil {
-			return o
+		for _, look := range []func() *option{p.transplant, p.unseen} {
+			if o := look(); o != nil {
+				return o
+			}
 		}
 	}
 	switch {
@@ -87,6 +89,67 @@ func (s *raceState) nextOption() *option {
 // expected is no better than the predictor, and a launch of each choice shows where that is
 // wrong.
 const curious = 1
+
+// transplant is the leader's configuration on another engine, where that engine has run with
+// no choices like these and may yet be better: what suits a load in one mostly suits it in
+// another, and one launch of an engine, of whatever was predicted best, says little about it.
+func (p *pool) transplant() *option {
+	lead := p.leader()
+	if lead == nil {
+		return nil
+	}
+	to := lead.trial.Config
+	done := map[string]bool{to[engineParameter]: true}
+	for _, t := range p.trials {
+		if !t.spoiled() && p.choiceDistance(t.Config, to) == 0 {
+			done[t.Config[engineParameter]] = true
+		}
+	}
+	var best *option
+	most := lead.mean
+	for _, c := range p.nearest(to) {
+		config := p.alike(c.Config, to)
+		if done[config[engineParameter]] || p.launched(config) || p.failedGuard(config) {
+			continue
+		}
+		if mean, sd := p.fit().At(p.point(config)); mean+2*sd > most {
+			best, most = p.optionOf(config), mean+2*sd
+		}
+	}
+	return best
+}
+
+// nearest are the candidates that differ least in choices from a configuration, one of every
+// engine.
+func (p *pool) nearest(to Config) []*contender {
+	var out []*contender
+	for _, c := range p.candidates { // the best predicted first
+		if !c.runnable() {
+			continue
+		}
+		i := slices.IndexFunc(out, func(o *contender) bool { return o.Config[engineParameter] == c.Config[engineParameter] })
+		switch {
+		case i < 0:
+			out = append(out, c)
+		case p.choiceDistance(c.Config, to) < p.choiceDistance(out[i].Config, to):
+			out[i] = c
+		}
+	}
+	return out
+}
+
+// alike takes over whatever of another configuration an engine can take.
+func (p *pool) alike(c, to Config) Config {
+	for _, axis := range p.axes {
+		if axis.Name == engineParameter || c[axis.Name] == to[axis.Name] {
+			continue
+		}
+		if next := c.with(axis.Name, to[axis.Name]); p.search.Refuse(next) == "" {
+			c = next
+		}
+	}
+	return c
+}
 
 // unseen is the most promising option with a choice that the leader's engine has not run
 // with; nil where it has run with all.
