@@ -300,7 +300,7 @@ func (h *history) affords(n int) bool {
 
 // short is the share of the load in the first rung; 0: all of it.
 func (h *history) short() float64 {
-	if h.options.Short == 1 || h.budget.Trials > 0 && h.budget.Trials < shortBudget && h.budget.Time == 0 {
+	if h.options.Short == 1 || h.budget.Trials > 0 && h.budget.Time == 0 {
 		return 0
 	}
 	return h.options.Short

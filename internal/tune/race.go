@@ -35,8 +35,8 @@ type Race struct {
 type RaceOptions struct {
 	Rounds int // launches of each configuration in the confirmation, at least; 0: 3, with a small budget 2
 	// Short is the share of the load that candidates meet first; 0: a third. A budget
-	// of launches alone, and of fewer than 40, has no short rung: a launch costs it the
-	// same under any load.
+	// of launches alone has no short rung: a launch costs it the same under any load, and
+	// a short load is another one.
 	Short float64
 	// Earlier are studies made before: what they measured directs the search as far as
 	// they are like this one, and confirms nothing.
@@ -60,10 +60,6 @@ var _ Strategy = (*Race)(nil)
 
 // raceGain is the gain that matters where the objective does not say.
 const raceGain = 0.02
-
-// shortBudget is the least number of launches with which candidates meet a short
-// load first.
-const shortBudget = 40
 
 // smallBudget is the least number of launches of which one may go for the noise
 // alone: below it the confirmation has to show how large that is.

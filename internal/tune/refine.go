@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"perflab/internal/stat"
+	"perflab/internal/tune/surrogate"
 )
 
 // What is looked at for the next launch, beside the candidates and what is near to the
@@ -71,6 +72,11 @@ func (s *raceState) nextOption() *option {
 			if o := look(); o != nil {
 				return o
 			}
+		}
+	}
+	if len(best) > 0 && best[0].worth < doubted*s.objective.MinGain && s.leader() != nil {
+		if o := p.doubtful(); o != nil {
+			return o
 		}
 	}
 	switch {
@@ -149,6 +155,24 @@ func (p *pool) alike(c, to Config) Config {
 		}
 	}
 	return c
+}
+
+// doubted is the expected gain of a launch, in units of the gain that matters, under which the
+// beliefs that expect it are put to the test.
+const doubted = 0.25
+
+// doubtful is the option that promises most to who believes neither the predictor nor that
+// what was launched says much of the rest; nil where that is not worth a launch either.
+func (p *pool) doubtful() *option {
+	var best *option
+	most := p.worthwhile()
+	for _, o := range p.options {
+		b := p.rival().Doubt(p.point(o.config))
+		if gain := surrogate.Expected(b.Mean, b.SD) * p.runChance(o.config); gain > most {
+			best, most = o, gain
+		}
+	}
+	return best
 }
 
 // unseen is the most promising option with a choice that the leader's engine has not run

@@ -89,6 +89,11 @@ var (
 	trusts      = []struct{ engine, slope, weight float64 }{{0.15, 0.25, 0.7}, {0.7, 1, 0.3}}
 )
 
+// doubtful is a view that is kept whatever the measurements say: they are mostly of what is
+// alike, and say little of the rest. It has no weight in what is thought; it says where to look
+// when nothing is expected of anything.
+var doubtful = spreads{part: 0.25, rest: 0.2, own: 0.01, engine: 0.7, slope: 1, launch: 0.012, odd: -1}
+
 // Weights of what competes before anything is measured, and how many views are kept: those
 // that have most of the weight.
 const (
@@ -167,6 +172,8 @@ func oddOnes(like []view, choices []int) []view {
 // all others see nothing.
 func (s *Model) keepLikely() {
 	most, sum := s.views[0].weight, 0.0
+	wide := s.views[slices.IndexFunc(s.views, func(v view) bool { return v.spreads == doubtful })]
+	wide.weight = 0
 	seen := map[int]bool{}
 	var kept []view
 	for _, v := range s.views {
@@ -182,6 +189,7 @@ func (s *Model) keepLikely() {
 	for i := range s.views {
 		s.views[i].weight /= sum
 	}
+	s.views = append(s.views, wide)
 }
 
 // fit factors the covariance and returns the log marginal likelihood, but for a
@@ -201,7 +209,7 @@ func (v *view) fit(points []Point, pairs [][]relation) float64 {
 				k -= row[m] * x
 			}
 			if i == j {
-				row[i] = math.Sqrt(max(k, 1e-12))
+				row[i] = math.Sqrt(k)
 			} else {
 				row[j] = k / v.chol[j][j]
 			}
@@ -268,6 +276,13 @@ func (s *Model) Against(p Point) *Rival { return &Rival{s, s.think(p)} }
 // Beliefs are what the views think of Y of a configuration less that of the rival. Two that
 // are thought to be alike differ by little, however little is known of either.
 func (r *Rival) Beliefs(p Point) []Belief { return r.model.think(p).beliefs(&r.of) }
+
+// Doubt is what the widest of views believes of the difference: what is still possible where
+// the others are sure.
+func (r *Rival) Doubt(p Point) Belief {
+	all := r.Beliefs(p)
+	return all[len(all)-1]
+}
 
 // thought is what the views think of one configuration.
 type thought struct {
@@ -342,47 +357,58 @@ type relation struct {
 	offset   bool      // both are of one earlier study, whose scale is its own
 }
 
-// How far configurations are apart that differ in one choice, and in one number. A
-// number that is predicted to change nothing is mostly one that does not bind.
+// How far configurations are apart that differ in one choice, and in one number; how much two
+// numbers resemble each other that are predicted to do the same, which mostly is nothing as
+// neither binds, and how near predictions are that are the same.
 const (
 	choiceApart = 1
 	numberApart = 0.3
-	idleApart   = 0.1 // as a factor
-	idleEffect  = 0.002
+	idleAlike   = 0.9
+	sameEffect  = 0.005
 	numberShare = 0.2 // of the variance that choices have: what is wrong about a number is less
 	defaultLike = 0.3 // how much a number resembles the engine's own, which is not known
 )
 
-// relate compares two configurations.
+// relate compares two configurations. Each of its figures is a covariance in itself: of
+// features that the two have in common, so that whatever is made of them by sums and
+// products is one too.
 func relate(p, q Point) relation {
-	r := relation{same: make([]float64, len(p.At)), engine: p.Engine == q.Engine, silent: !p.Known && !q.Known, foretold: p.X * q.X, kin: 1}
+	r := relation{
+		same: make([]float64, len(p.At)), alike: 1, equal: 1,
+		engine: p.Engine == q.Engine, silent: !p.Known && !q.Known, foretold: p.X * q.X, kin: 1,
+	}
 	if p.Study != q.Study {
 		r.kin = (1 - p.Unlike) * (1 - q.Unlike)
 	}
 	r.offset = p.Study == q.Study && p.Study > 0
-	idle := p.Known && q.Known && math.Abs(p.X-q.X) < idleEffect
-	number := numberApart
-	if idle {
-		number *= idleApart
+	// Of numbers that are predicted, a part resembles by what is predicted of them.
+	ladder, effect := 1.0, 0.0
+	if p.Known || q.Known {
+		ladder = 1 - idleAlike
 	}
-	distance := 0.0
+	if p.Known && q.Known {
+		effect = idleAlike * math.Exp(-math.Abs(p.X-q.X)/sameEffect)
+	}
 	for i, a := range p.At {
 		b := q.At[i]
+		same := a.Value == b.Value
 		switch {
-		case a.Value == b.Value:
+		case !a.Ordered && same:
 			r.same[i] = 1
 		case !a.Ordered:
-			distance += choiceApart
-		case math.IsNaN(a.Log) || math.IsNaN(b.Log):
-			distance += number
-			r.same[i] = defaultLike
+			r.alike *= math.Exp(-choiceApart)
+			r.equal = 0
 		default:
-			far := math.Abs(a.Log - b.Log)
-			distance += number * min(1, far/2)
-			r.same[i] = math.Exp(-far / 2)
-		}
-		if idle && a.Ordered {
-			r.same[i] = max(r.same[i], 1-idleApart)
+			near, apart, equal := 1.0, 0.0, 1.0
+			if !same {
+				near, apart, equal = defaultLike, numberApart, 0
+				if far := math.Abs(a.Log - b.Log); !math.IsNaN(far) {
+					near, apart = math.Exp(-far/2), numberApart*min(1, far/2)
+				}
+			}
+			r.same[i] = ladder*near + effect
+			r.alike *= ladder*math.Exp(-apart) + effect
+			r.equal *= ladder*equal + effect
 		}
 		r.all += r.same[i]
 		if a.Ordered {
@@ -391,13 +417,6 @@ func relate(p, q Point) relation {
 			r.sum += r.same[i]
 		}
 	}
-	switch {
-	case distance == 0:
-		r.equal = 1
-	case idle && distance < choiceApart:
-		r.equal = 1 - idleApart
-	}
-	r.alike = math.Exp(-distance)
 	return r
 }
 

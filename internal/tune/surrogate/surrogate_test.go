@@ -161,3 +161,34 @@ func BenchmarkAt(b *testing.B) {
 		m.At(points[3])
 	}
 }
+
+// TestIsACovariance checks that no view has a negative variance anywhere: of points of all
+// kinds, predicted and not, whose numbers bind or do not.
+func TestIsACovariance(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for range 40 {
+		var points []Point
+		for range 40 {
+			p := at([]string{"a", "b", "c"}[r.IntN(3)], []string{"1", "2", "4"}[r.IntN(3)], math.Exp2(float64(5+r.IntN(5))), 0.3*float64(r.IntN(3)))
+			if r.IntN(4) == 0 {
+				p.X, p.Known = 0, false
+			}
+			if r.IntN(3) == 0 {
+				p.At[2] = Coordinate{Ordered: true, Log: math.NaN()}
+			}
+			if p.Study = r.IntN(3); p.Study > 0 {
+				p.Unlike = 0.3 * float64(p.Study)
+			}
+			p.Y = r.NormFloat64()
+			points = append(points, p)
+		}
+		m := New(points, everything)
+		for _, v := range m.views {
+			for i, row := range v.chol {
+				if !(row[i] > 0.9*v.launch) {
+					t.Fatalf("view %+v: pivot %d is %v", v.spreads, i, row[i])
+				}
+			}
+		}
+	}
+}
