@@ -1,5 +1,7 @@
 package tune
 
+import "math"
+
 // What may be why a configuration was refused: its engine as such, a value on this
 // engine, a value whatever the engine, or nothing but the whole of it; and how likely
 // each is beside the others before anything is known.
@@ -12,9 +14,9 @@ const (
 	// brokenShare is how much of a refusal a launch is that our machinery lost: mostly it
 	// says nothing of the configuration, unless it happens again and again.
 	brokenShare = 0.3
-	// mostBlame is the most that a cause is blamed for: what else it was with may be at fault
-	// each time.
-	mostBlame = 0.8
+	// otherwise is how likely it is at least that a cause is none that explains one refusal: what
+	// else it was with may be at fault. With each further refusal it is so much less likely.
+	otherwise = 0.4
 )
 
 // usuallyRuns is the chance that a configuration runs of which nothing is known, and
@@ -97,7 +99,7 @@ func (m *model) blame() map[cause]float64 {
 			sum += c.of[i].weight
 		}
 		for _, s := range c.of {
-			out[s.cause] = min(mostBlame, 1-(1-out[s.cause])*(1-c.share*s.weight/sum))
+			out[s.cause] = min(1-math.Pow(otherwise, float64(explains[s.cause])), 1-(1-out[s.cause])*(1-c.share*s.weight/sum))
 		}
 	}
 	return out

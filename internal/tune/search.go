@@ -62,7 +62,8 @@ func (s *raceState) cover(parameter string) {
 				return
 			}
 			mean, _ := s.fit().At(s.point(o.config))
-			if worth := math.Exp(mean) * s.runChance(o.config); best == nil || worth > most {
+			likely := math.Pow(s.runChance(o.config), float64(1+2*refused[v])) // to see one run counts more with each refusal
+			if worth := math.Exp(mean) * likely; best == nil || worth > most {
 				best, most = o, worth
 			}
 		}
