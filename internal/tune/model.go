@@ -19,7 +19,6 @@ type model struct {
 	predictor   Predictor // nil: nothing is predicted
 	axes        []Dimension
 	choices     []int                  // those in which configurations that may be launched differ, by their place
-	product     *product               // of all that may be set
 	predictions map[string]*prediction // by configuration
 
 	// What was concluded from so many trials and launches of the baseline: what follows

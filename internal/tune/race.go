@@ -105,7 +105,7 @@ func NewRace(g SearchSpace, p Predictor, s Space, o Objective, b Budget, r RaceO
 	}
 	h := &history{space: s, objective: o, bounds: o, budget: b, options: r}
 	guard := &guarded{history: h, rules: g.Rules, verdicts: map[string]PairedTest{}, diverged: map[string]float64{}}
-	m := &model{guarded: guard, search: g, predictor: p, axes: axes(g, s), product: newProduct(g, s.Baseline), predictions: map[string]*prediction{}, foretells: map[string]bool{}}
+	m := &model{guarded: guard, search: g, predictor: p, axes: axes(g, s), predictions: map[string]*prediction{}, foretells: map[string]bool{}}
 	m.choices = m.varying()
 	race := &Race{state: &raceState{model: m, vain: map[string]bool{}}}
 	race.body = race.state.run

@@ -94,9 +94,9 @@ func (s *raceState) vary(config Config, parameter string) []Config {
 	var out []Config
 	for range varied {
 		c := config
-		for _, d := range s.product.dims {
+		for _, d := range s.search.Domain {
 			if d.Name != parameter && rng.IntN(2) == 0 {
-				if next := c.with(d.Name, d.Values[rng.IntN(len(d.Values))]); s.search.Refuse(next) == "" {
+				if next := anyValue(c, d, rng); s.search.Refuse(next) == "" {
 					c = next
 				}
 			}
