@@ -76,7 +76,7 @@ func TestRaceOfEqualsAtALimit(t *testing.T) {
 			}
 		}
 		t.Logf("limit %v: %d of %d races of equals have a winner", limit, wrong, n)
-		if share := float64(wrong) / float64(n); share > 0.06 {
+		if share := float64(wrong) / float64(n); share > 0.04+scatter(0.04, n) { // of 500 each 11 and 18
 			t.Errorf("limit %v: %.3f of races of equals have a winner", limit, share)
 		}
 	}
