@@ -150,7 +150,7 @@ func TestRaceResumes(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		runs := 0
 		o.Predictor = paced{func() {
-			if runs++; runs > 3+5*lives {
+			if runs++; runs > 3+lives*lives {
 				cancel(why)
 			}
 		}}
