@@ -56,13 +56,16 @@ func critical(c float64, n, most int) float64 {
 	return c * math.Pow(float64(n)/float64(most), -fall)
 }
 
+// NormalCDF is the distribution function of the standard normal.
+func NormalCDF(z float64) float64 { return math.Erfc(-z/math.Sqrt2) / 2 }
+
 // normalQuantile is the p-quantile of the normal distribution.
 func normalQuantile(p float64) float64 { return math.Sqrt2 * math.Erfinv(2*p-1) }
 
 // crosses is the chance that the sum of n normal numbers, for an n from least to most,
 // is further from 0 than its critical value times sqrt(n).
 func crosses(c float64, least, most int) float64 {
-	upper := func(z float64) float64 { return math.Erfc(z/math.Sqrt2) / 2 }
+	upper := func(z float64) float64 { return NormalCDF(-z) }
 	reach := func(n int) float64 { return critical(c, n, most) * math.Sqrt(float64(n)) }
 	chance := 2 * upper(critical(c, least, most))
 	// The density of the sum where it has not crossed, at even distances from 0 to the

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"perflab/internal/tune/surrogate"
+	"perflab/internal/stat"
 )
 
 // ablation is a setting of the winner, left out.
@@ -70,7 +70,7 @@ func (s *raceState) idleChance(config Config, without Change) float64 {
 	left, b := fit.At(s.point(without.Apply(config)))
 	half := math.Log1p(s.objective.MinGain) / 2
 	sd := math.Sqrt(max(math.Abs(a*a-b*b), half*half))
-	return surrogate.NormalCDF((half - (with - left)) / sd)
+	return stat.NormalCDF((half - (with - left)) / sd)
 }
 
 // groups are the settings that may go, those that go first together.

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"perflab/internal/stat"
-	"perflab/internal/tune/surrogate"
 )
 
 // confirmation is what only launches with fresh seeds decide: the best of the search
@@ -162,7 +161,7 @@ func (s *raceState) rivals(st, first standing) bool {
 	if st.score.class != first.score.class || st.score.miss != first.score.miss {
 		return false
 	}
-	return surrogate.NormalCDF((st.mean-first.mean-math.Log1p(s.objective.MinGain)/2)/math.Hypot(st.sd, first.sd)) > rivalry
+	return stat.NormalCDF((st.mean-first.mean-math.Log1p(s.objective.MinGain)/2)/math.Hypot(st.sd, first.sd)) > rivalry
 }
 
 // confirmable are what may be confirmed: what is thought best, then what was measured best,

@@ -3,6 +3,7 @@ package tune
 import (
 	"math"
 
+	"perflab/internal/stat"
 	"perflab/internal/tune/surrogate"
 )
 
@@ -23,8 +24,7 @@ func (m *model) worth(config Config, requested bool, limits []limit) float64 {
 		chance *= l.chance(m, config)
 	}
 	if lead == nil {
-		mean, _ := m.fit().At(m.point(config))
-		return math.Exp(mean) * chance
+		return m.thought(config) * chance
 	}
 	gain, ahead := 0.0, 0.0
 	for _, b := range m.rival().Beliefs(m.point(config)) {
@@ -38,6 +38,12 @@ func (m *model) worth(config Config, requested bool, limits []limit) float64 {
 		return gain * chance
 	}
 	return (1 + max(0, ahead)) * chance
+}
+
+// thought is what the ratio of a configuration to the baseline is thought to be.
+func (m *model) thought(config Config) float64 {
+	mean, _ := m.fit().At(m.point(config))
+	return math.Exp(mean)
 }
 
 // limit is a bound with what is thought of its figure: the chance to meet it.
@@ -86,8 +92,10 @@ func (m *model) limitsOf() []limit {
 }
 
 func (l limit) point(m *model, config Config) surrogate.Point {
-	p := m.locate(config)
-	if v := logPositive(m.predict(config).figures[l.Metric]); !math.IsNaN(v) && !math.IsNaN(l.base) {
+	of := m.predict(config)
+	p := of.point
+	p.X, p.Known = 0, false
+	if v := logPositive(of.figures[l.Metric]); !math.IsNaN(v) && !math.IsNaN(l.base) {
 		p.X, p.Known = v-l.base, true
 	}
 	return p
@@ -99,7 +107,7 @@ func (l limit) chance(m *model, config Config) float64 {
 	if l.Op == ">=" {
 		z = -z
 	}
-	return surrogate.NormalCDF(z)
+	return stat.NormalCDF(z)
 }
 
 func logPositive(v float64) float64 {

@@ -208,15 +208,7 @@ func (s *forecastState) ranked() []*foreseen {
 			out = append(out, f)
 		}
 	}
-	slices.SortStableFunc(out, func(a, b *foreseen) int {
-		switch {
-		case s.bounds.prefer(a.score, b.score):
-			return -1
-		case s.bounds.prefer(b.score, a.score):
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(out, func(a, b *foreseen) int { return s.bounds.order(a.score, b.score) })
 	return out
 }
 
@@ -224,10 +216,7 @@ func (s *forecastState) ranked() []*foreseen {
 func (s *forecastState) best() []*foreseen {
 	var out []*foreseen
 	for _, f := range s.ranked() {
-		like := func(o *foreseen) bool {
-			return o.config[engineParameter] == f.config[engineParameter] && s.choiceDistance(o.config, f.config) == 0
-		}
-		if slices.ContainsFunc(out, like) {
+		if slices.ContainsFunc(out, func(o *foreseen) bool { return s.sameChoices(o.config, f.config) }) {
 			continue
 		}
 		out = append(out, s.plain(f, len(out) == 0))
@@ -356,15 +345,7 @@ func (s *forecastState) doubt(config Config) (*Span, []string) {
 
 // without is the lineage of a configuration that lost a setting.
 func (l lineage) without(k Change) lineage {
-	out := lineage{candidate: l.candidate}
-	for _, before := range l.changes {
-		for name := range before.Set {
-			if _, gone := k.Set[name]; !gone {
-				out.changes = append(out.changes, before)
-				break
-			}
-		}
-	}
+	out := l.beside(k)
 	if len(out.changes) == len(l.changes) {
 		out.changes = append(out.changes, Change{Label: "without " + k.Label, Set: k.Set})
 	}

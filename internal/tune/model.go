@@ -159,6 +159,11 @@ func (m *model) choiceDistance(a, b Config) int {
 	return n
 }
 
+// sameChoices reports whether two configurations differ in numbers alone.
+func (m *model) sameChoices(a, b Config) bool {
+	return a[engineParameter] == b[engineParameter] && m.choiceDistance(a, b) == 0
+}
+
 // fit is what the objective is thought to be, by all launches of the search.
 func (m *model) fit() *surrogate.Model {
 	if at := [2]int{len(m.trials), len(m.base)}; at != m.at {

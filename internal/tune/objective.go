@@ -213,6 +213,17 @@ func (o Objective) prefer(a, b score) bool {
 	return o.Better(a.value, b.value)
 }
 
+// order puts the better of two before the other, for sorting.
+func (o Objective) order(a, b score) int {
+	switch {
+	case o.prefer(a, b):
+		return -1
+	case o.prefer(b, a):
+		return 1
+	}
+	return 0
+}
+
 // beats is prefer, but a difference of the objective alone must exceed
 // MinGain: one that does not is no reason to leave an incumbent.
 func (o Objective) beats(a, b score) bool {

@@ -49,7 +49,7 @@ func (s *raceState) pool() *pool {
 // add takes an option, unless it had its launch or cannot run.
 func (p *pool) add(o *option) {
 	k := o.config.key()
-	if p.have[k] || p.launched(o.config) || p.failedGuard(o.config) || p.search.Refuse(o.config) != "" {
+	if p.have[k] || !p.open(o.config) {
 		return
 	}
 	p.have[k] = true
@@ -156,11 +156,8 @@ func anyValue(c Config, d Dimension, rng *rand.Rand) Config {
 // optionOf says what a configuration is: a candidate, or a change of the trial that is
 // likest to it.
 func (s *raceState) optionOf(config Config) *option {
-	k := config.key()
-	for _, c := range s.candidates {
-		if c.Refused == "" && c.Config.key() == k {
-			return &option{config: config, candidate: c}
-		}
+	if c := s.contender(config); c != nil {
+		return &option{config: config, candidate: c}
 	}
 	o := &option{config: config}
 	for _, t := range s.trials {

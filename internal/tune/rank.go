@@ -2,6 +2,7 @@ package tune
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"perflab/internal/tune/surrogate"
@@ -15,6 +16,15 @@ type contender struct {
 }
 
 func (c *contender) runnable() bool { return c.Refused == "" }
+
+// contender is the candidate that has a configuration and runs; nil for none.
+func (s *raceState) contender(config Config) *contender {
+	i := slices.IndexFunc(s.candidates, func(c *contender) bool { return c.runnable() && maps.Equal(c.Config, config) })
+	if i < 0 {
+		return nil
+	}
+	return s.candidates[i]
+}
 
 // rank orders the candidates by what is predicted, refused ones last.
 func (m *model) rank(candidates []Candidate) []*contender {

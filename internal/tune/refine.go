@@ -1,7 +1,6 @@
 package tune
 
 import (
-	"math"
 	"slices"
 
 	"perflab/internal/tune/surrogate"
@@ -111,7 +110,7 @@ func (p *pool) transplant() *option {
 	most := lead.mean
 	for _, c := range p.nearest(to) {
 		config := p.alike(c.Config, to)
-		if done[config[engineParameter]] || p.launched(config) || p.failedGuard(config) {
+		if done[config[engineParameter]] || !p.open(config) {
 			continue
 		}
 		if mean, sd := p.fit().At(p.point(config)); mean+2*sd > most {
@@ -194,8 +193,7 @@ func (p *pool) unseen() *option {
 		if o.config[engineParameter] != engine || !fresh {
 			continue
 		}
-		mean, _ := p.fit().At(p.point(o.config))
-		if worth := math.Exp(mean) * p.runChance(o.config); best == nil || worth > most {
+		if worth := p.thought(o.config) * p.runChance(o.config); best == nil || worth > most {
 			best, most = o, worth
 		}
 	}

@@ -25,18 +25,16 @@ const (
 func (s *raceState) named() {
 	var all []*contender
 	for _, k := range s.search.Candidates {
-		for _, c := range s.candidates {
-			if k.Named && c.Label == k.Label && s.launchable(c) {
-				all = append(all, c)
-			}
+		if c := s.contender(Change{}.Apply(k.Config)); k.Named && c != nil && s.open(c.Config) {
+			all = append(all, c)
 		}
 	}
 	if len(all) > s.searching() {
 		slices.SortStableFunc(all, func(a, b *contender) int { return -cmp.Compare(a.point.X, b.point.X) })
 	}
 	for _, c := range all {
-		if s.searching() > 0 && s.launchable(c) {
-			s.launch(c, RaceStage, s.short())
+		if s.searching() > 0 {
+			s.launchOption(&option{config: c.Config, candidate: c}, RaceStage, s.short())
 		}
 	}
 }
@@ -58,12 +56,11 @@ func (s *raceState) cover(parameter string) {
 		most := 0.0
 		look := func(o *option) {
 			v := o.config[parameter]
-			if ran[v] || refused[v] >= mostRefusals || s.launched(o.config) || s.failedGuard(o.config) {
+			if ran[v] || refused[v] >= mostRefusals || !s.open(o.config) {
 				return
 			}
-			mean, _ := s.fit().At(s.point(o.config))
 			likely := math.Pow(s.runChance(o.config), float64(1+2*refused[v])) // to see one run counts more with each refusal
-			if worth := math.Exp(mean) * likely; best == nil || worth > most {
+			if worth := s.thought(o.config) * likely; best == nil || worth > most {
 				best, most = o, worth
 			}
 		}
@@ -135,15 +132,10 @@ func (s *raceState) firstRung() {
 	}
 }
 
-// launchable reports whether a candidate may have a launch.
-func (s *raceState) launchable(c *contender) bool {
-	return c.runnable() && !s.launched(c.Config) && !s.failedGuard(c.Config)
-}
-
-// launch measures a candidate, and mends what is refused as the refusal says.
-func (s *raceState) launch(c *contender, stage string, share float64) {
-	t := s.measure(Proposal{Stage: stage, Label: c.Label, Config: c.Config, Share: share}, c.origin)
-	s.mend(t, share)
+// open reports whether a configuration may have a launch: it runs as far as the rules know,
+// and has had none.
+func (s *raceState) open(config Config) bool {
+	return !s.launched(config) && !s.failedGuard(config) && s.search.Refuse(config) == ""
 }
 
 // mend launches what the refusal of a trial asks for, and of that again, unless the same
@@ -166,7 +158,7 @@ func (s *raceState) mend(t *trial, share float64) {
 // it; nil where it need not or cannot be launched.
 func (s *raceState) launchChange(from *trial, change Change, stage string, share float64) *trial {
 	config := change.Apply(from.Config)
-	if s.launched(config) || s.failedGuard(config) || s.search.Refuse(config) != "" {
+	if !s.open(config) {
 		return nil
 	}
 	label := change.Label
@@ -239,9 +231,7 @@ func (s *raceState) distinct() []standing {
 	for _, st := range s.standings() {
 		config := st.trial.Config
 		sameEngine := func(o standing) bool { return o.trial.Config[engineParameter] == config[engineParameter] }
-		sameChoices := func(o standing) bool {
-			return sameEngine(o) && s.choiceDistance(o.trial.Config, config) == 0
-		}
+		sameChoices := func(o standing) bool { return s.sameChoices(o.trial.Config, config) }
 		if len(out) < refinedAround && !slices.ContainsFunc(out, sameChoices) || !slices.ContainsFunc(out, sameEngine) {
 			out = append(out, st)
 		}

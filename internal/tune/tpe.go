@@ -92,15 +92,7 @@ func density(log [][]float64, at []int) float64 {
 // those without a figure none is good.
 func (d *Draw) parted() (good, rest []*trial) {
 	ranked := slices.Clone(d.trials)
-	slices.SortStableFunc(ranked, func(a, b *trial) int {
-		switch {
-		case d.objective.prefer(a.score, b.score):
-			return -1
-		case d.objective.prefer(b.score, a.score):
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(ranked, func(a, b *trial) int { return d.objective.order(a.score, b.score) })
 	n := min((len(ranked)+9)/10, 25)
 	for n > 0 && !ranked[n-1].measured() {
 		n--
@@ -216,7 +208,7 @@ func curves(dim Dimension, observed []int) [][]float64 {
 			wide = max(wide, centres[last+1]-place[at])
 		}
 		wide = min(max(wide, narrowest), places)
-		below := func(x float64) float64 { return math.Erfc((place[at]-x)/wide/math.Sqrt2) / 2 }
+		below := func(x float64) float64 { return stat.NormalCDF((x - place[at]) / wide) }
 		mass := below(places-0.5) - below(-0.5)
 		out[n] = make([]float64, len(dim.Values))
 		for v, value := range dim.Values {

@@ -60,6 +60,13 @@ func (l lineage) isBaseline() bool {
 
 // with is the lineage of a change. What it overrides is left out.
 func (l lineage) with(k Change) lineage {
+	out := l.beside(k)
+	out.changes = append(out.changes, k)
+	return out
+}
+
+// beside is the lineage without the changes of which another sets everything.
+func (l lineage) beside(k Change) lineage {
 	out := lineage{candidate: l.candidate}
 	for _, before := range l.changes {
 		for name := range before.Set {
@@ -69,7 +76,6 @@ func (l lineage) with(k Change) lineage {
 			}
 		}
 	}
-	out.changes = append(out.changes, k)
 	return out
 }
 

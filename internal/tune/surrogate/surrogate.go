@@ -12,6 +12,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"perflab/internal/stat"
 )
 
 // Model is a Gaussian process over configurations: what a figure is thought
@@ -461,8 +463,5 @@ func Expected(mean, sd float64) float64 {
 		return max(0, mean)
 	}
 	z := mean / sd
-	return mean*NormalCDF(z) + sd*math.Exp(-z*z/2)/math.Sqrt(2*math.Pi)
+	return mean*stat.NormalCDF(z) + sd*math.Exp(-z*z/2)/math.Sqrt(2*math.Pi)
 }
-
-// NormalCDF is the distribution function of the standard normal.
-func NormalCDF(z float64) float64 { return math.Erfc(-z/math.Sqrt2) / 2 }
