@@ -43,15 +43,19 @@ baseline, a load and an objective to a recommended command and a report that say
 how sure it is.
 
 By default configurations of the engines' catalogue race: engines, checkpoints and
-layouts that fit the hardware, in the order in which perflab's simulator predicts
-them. Each engine gets what its bottleneck asks for; what is measured to be worse
-drops out; the best are refined. Then the best two and the baseline are launched
-again, interleaved and on fresh seeds, and only these launches decide: better, no
-difference shown, or a budget too small to tell. Each setting of the winner is left
-out once, and what brings nothing goes. --check prints what would
-be raced, and what is found of the hardware where it is this machine's. With runtime
-predicted nothing is launched: the search goes on by prediction, and the report says
-how far predictions are off.
+layouts that fit the hardware. First what the study names is launched, then each
+engine and each checkpoint once, then whatever a launch is expected to gain most by;
+perflab's simulator predicts, and the study's own launches correct it. Then what
+leads and the baseline are launched again, interleaved and on fresh seeds, until the
+gain is shown or none is to be expected any more; a second configuration is only
+where it may be the better one. Only these launches decide: better, no difference
+shown, or a budget too small to tell. In the end the settings of the winner that
+likely bring nothing are left out together, and the command without them is
+recommended if its own launches show that it is no worse. --check prints what would
+be raced, whether the budget has a launch for all that the study names, and what is
+found of the hardware where it is this machine's. With runtime predicted nothing is
+launched: the search goes on by prediction, and the report says how far predictions
+are off.
 
 Other strategies (strategy: in the file, or --strategy): staged carries the best of
 each listed stage forward, survey measures a list of candidates under every workload,

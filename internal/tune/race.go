@@ -19,10 +19,13 @@ import (
 //     asks for, before any is given up.
 //  3. Whatever a launch is expected to gain most by is launched (see package surrogate): a
 //     candidate, a small change of what leads, or a combination of what is thought good.
-//  4. The best two and the baseline are launched again, interleaved, each round
-//     with seeds of its own. Only these launches decide.
-//  5. Each setting of the winner is left out once. What brings nothing goes, and
-//     what is left is launched again before it is recommended.
+//  4. What leads and the baseline are launched again, interleaved, each round with seeds
+//     of its own, until a gain is shown or none is to be expected any more; a second
+//     configuration only where it may be the better one. The interval holds at whatever
+//     round this stops. Only these launches decide.
+//  5. The settings of the winner that likely bring nothing are left out together. What is
+//     left is launched as a finalist is, and recommended only if it is no worse; else
+//     halves of them are tried, and then other settings one by one.
 //
 // A part of the budget is kept for the last two before the search begins. A race
 // that is given up half way is to be stopped; see Stop.
