@@ -12,6 +12,7 @@ import (
 // Options say what may be tried.
 type Options struct {
 	Baseline   tune.Config
+	Label      string              // of the baseline; "": what it is made of
 	Engines    []string            // that may be used, by name
 	Models     []string            // checkpoints that may be served: the baseline's and others of the same model
 	Narrow     map[string][]string // parameter -> the values that may be tried, in place of the catalogue's; "" is the default

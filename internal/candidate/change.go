@@ -21,11 +21,8 @@ func structural(ch tune.Change) bool {
 // configurations of other sources.
 func (f catalogue) listed(a *candidateList) {
 	for _, ch := range f.o.Changes {
-		switch {
-		case structural(ch):
-			a.add(f.change(f.base, ch), "", ofStudy, true) // the structure says more than the study's word for it
-		case f.Refuse(f.change(f.base, ch)) == "":
-			a.add(f.change(f.base, ch), ch.Label, ofStudy, true)
+		if c := f.change(f.base, ch); structural(ch) || f.Refuse(c) == "" {
+			a.add(c, ch.Label, ofStudy, true)
 		}
 	}
 	for _, x := range f.o.Candidates {

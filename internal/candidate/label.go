@@ -46,9 +46,10 @@ func words(models []string) map[string]string {
 	return out
 }
 
-// label is a configuration for a reader: "SGLang, FP8, tp 2 x 4 replicas, MTP". What
-// it has of the baseline's further settings goes without saying.
-func (f *rules) label(c tune.Config) string {
+// Label is what a configuration is made of, for a reader: "SGLang, FP8, tp 2 x 4 replicas,
+// MTP". What it has of the baseline's further settings goes without saying. Candidates that
+// the study names have the study's label.
+func (f *rules) Label(c tune.Config) string {
 	p := f.resolve(c)
 	parts := []string{f.head(c)}
 	get := func(name string) string {

@@ -43,7 +43,7 @@ func (f catalogue) listCandidates() []tune.Candidate {
 		catalogue := f.offered(level)
 		if runs := catalogue.runnable(); level == 0 || runs <= maxCombined {
 			a := f.collect()
-			a.add(f.base, "", "", true)
+			a.add(f.base, f.o.Label, "", true)
 			f.listed(a)
 			a.merge(catalogue)
 			f.products(a)
@@ -84,7 +84,7 @@ func (a *candidateList) add(c tune.Config, label, prior string, named bool) bool
 		return false
 	}
 	if label == "" {
-		label = a.f.label(c)
+		label = a.f.Label(c)
 	}
 	refused := a.f.refusal(p)
 	if refused != "" && !named && a.known(c, p, refused, label) {

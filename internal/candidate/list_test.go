@@ -25,13 +25,13 @@ func labels(arms []tune.Candidate) (run, refused []string) {
 
 func TestArmsOfSmallExamples(t *testing.T) {
 	for name, want := range map[string][]string{
-		"qwen3-32b-h100": {"vLLM", "SGLang", "TensorRT-LLM", "vLLM, FP8", "SGLang, FP8", "TensorRT-LLM, FP8"},
+		"qwen3-32b-h100": {"vLLM", "SGLang", "TensorRT-LLM", "FP8", "SGLang, FP8", "TensorRT-LLM, FP8"},
 		"qwen3.5-35b-h200-latency": {
-			"vLLM", "SGLang", "vLLM, FP8", "size 256", "16k", "32k", "interactivity", "vLLM, MTP", "vLLM, FP8, MTP", "SGLang, MTP", "SGLang, FP8, MTP", "SGLang, FP8",
+			"vLLM", "SGLang", "FP8", "size 256", "16k", "32k", "interactivity", "MTP, 1 token", "vLLM, FP8, MTP", "SGLang, MTP", "SGLang, FP8, MTP", "SGLang, FP8",
 		},
 		"llamacpp-cpu": {
-			"llama.cpp, f16", "llama.cpp, q8_0", "llama.cpp, q4_0", "1 slot", "8 slots", "1 thread", "1 thread and 2 for prompts", "4 threads",
-			"micro-batch 128", "micro-batch 1024", "batch 512", "llama.cpp, f16, KV q8_0", "no flash attention", "no prefix cache", "llama.cpp, q8_0, KV q8_0", "llama.cpp, q4_0, KV q8_0",
+			"llama.cpp, f16", "Q8_0", "Q4_0", "1 slot", "8 slots", "1 thread", "1 thread and 2 for prompts", "4 threads",
+			"micro-batch 128", "micro-batch 1024", "batch 512", "keys and values in Q8_0", "no flash attention", "no prefix cache", "llama.cpp, q8_0, KV q8_0", "llama.cpp, q4_0, KV q8_0",
 		},
 		"vllm-cpu": {"vLLM", "compiled"},
 	} {
@@ -49,16 +49,16 @@ func TestArmsOfLargeExamples(t *testing.T) {
 				"vLLM, tp 2 x 4 replicas", "SGLang, FP8, tp 1 x 8 replicas", "vLLM, FP8, tp 8, KV fp8",
 				"vLLM, tp 1 x 8 replicas, max_model_len 16384",
 			},
-			refused: []string{"vLLM, tp 1 x 8 replicas"},
-			absent:  []string{"vLLM, tp 4 pp 2", "vLLM, tp 2 with EP x 4 replicas"},
+			refused: []string{"TP1"},
+			absent:  []string{"vLLM, tp 1 x 8 replicas", "vLLM, tp 4 pp 2", "vLLM, tp 2 with EP x 4 replicas"},
 		},
 		"qwen3-235b-a100": {
-			run:     []string{"vLLM, FP8, tp 4 x 2 replicas", "vLLM, FP8, tp 8 with EP", "vLLM, FP8, tp 2 dp 4 with EP", "SGLang, tp 8 with EP"},
-			refused: []string{"vLLM, FP8, tp 8", "SGLang, FP8, tp 8", "vLLM, tp 4 x 2 replicas", "SGLang, tp 8 dp 8 with attention DP"},
+			run:     []string{"vLLM FP8 TP4", "vLLM FP8 TP8 EP", "vLLM, FP8, tp 2 dp 4 with EP", "SGLang, tp 8 with EP"},
+			refused: []string{"vLLM FP8 TP8", "SGLang FP8 TP8", "vLLM, tp 4 x 2 replicas", "SGLang, tp 8 dp 8 with attention DP"},
 			absent:  []string{"vLLM, tp 1 x 8 replicas", "vLLM, tp 2 x 4 replicas"},
 		},
 		"ssh-two-nodes": {
-			run:    []string{"vLLM, tp 8 pp 2", "SGLang, tp 8 pp 2", "vLLM, tp 8 dp 2 with EP", "SGLang, FP8, tp 16 dp 16 with attention DP and EP"},
+			run:    []string{"vLLM TP8 PP2", "SGLang, tp 8 pp 2", "vLLM, tp 8 dp 2 with EP", "SGLang, FP8, tp 16 dp 16 with attention DP and EP"},
 			absent: []string{"vLLM, tp 4 pp 2 dp 2 with EP"},
 		},
 	} {
@@ -242,7 +242,9 @@ func TestPriorsAndCarriedSettings(t *testing.T) {
 		{Label: "recipe", Config: set("engine", "vllm", "model", q32, "tp", "3"), Prior: "recipes.yaml"},
 		{Label: "known", Config: set("engine", "vllm", "tp", "4"), Prior: "recipes.yaml"},
 	}
-	arms := field(t, s).Candidates()
+	s.Label = "ours"
+	f := field(t, s)
+	arms := f.Candidates()
 	find := func(label string) tune.Candidate {
 		for _, a := range arms {
 			if a.Label == label {
@@ -252,8 +254,11 @@ func TestPriorsAndCarriedSettings(t *testing.T) {
 		t.Fatalf("no arm %q in %v", label, arms)
 		return tune.Candidate{}
 	}
-	if a := find("vLLM, tp 1 x 8 replicas, max_model_len 32768"); a.Prior != ofStudy || a.Refused != "" {
-		t.Errorf("%+v", a)
+	if a := find("TP1 short"); a.Prior != ofStudy || a.Refused != "" || !a.Named || f.Label(a.Config) != "vLLM, tp 1 x 8 replicas, max_model_len 32768" {
+		t.Errorf("%+v is %s", a, f.Label(a.Config))
+	}
+	if a := find("ours"); !maps.Equal(a.Config, s.Baseline) || f.Label(a.Config) != "vLLM, tp 2 x 4 replicas" {
+		t.Errorf("%+v is %s", a, f.Label(a.Config))
 	}
 	if a := find("recipe"); a.Prior != "recipes.yaml" || a.Config["model"] != q32 || a.Refused != "" {
 		t.Errorf("%+v", a)

@@ -38,8 +38,10 @@ func checkStudy(ctx context.Context, env Env, path string, s *study.Study) error
 	if err == nil && ok {
 		err = writePreview(env.Stdout, p)
 	}
-	if err == nil && p.Doubt != "" {
-		fmt.Fprintf(env.Stdout, "\nwarning: %s\n", p.Doubt)
+	if err == nil {
+		for _, text := range p.Doubts {
+			fmt.Fprintf(env.Stdout, "\nwarning: %s\n", text)
+		}
 	}
 	return err
 }
@@ -78,7 +80,7 @@ func writePreview(out io.Writer, p lab.Preview) error {
 		fmt.Fprint(w, "\nNothing will be launched: the search goes on from these by prediction, and states how far predictions are off.\n")
 		return w.Flush()
 	}
-	fmt.Fprintf(w, "\nLaunches: at most %d, %d of them for the search with its baseline and %d kept to confirm the winner and to leave out what it does not need%s.\n", p.Launches, p.Launches-p.Reserved, p.Reserved, bounded(p))
+	fmt.Fprintf(w, "\nLaunches: at most %d, %d of them for the search with its baseline and %d kept to confirm the winner and to leave out what it does not need%s.\n", p.Plan.Launches, p.Plan.Launches-p.Plan.Reserved, p.Plan.Reserved, bounded(p))
 	return w.Flush()
 }
 

@@ -14,8 +14,8 @@ import (
 	"perflab/internal/tune"
 )
 
-// Why the launches of a study can hardly tell its configurations apart: foreseen from the file
-// and the predictions, then known from the baseline's first launch.
+// Why the launches of a study can hardly tell its configurations apart, foreseen from the file
+// and the predictions, then known from the baseline's first launch; or do not reach all that it names.
 
 // otherLoad is what helps a study whose load bounds its objective.
 const otherLoad = "Take a load that they cannot keep up with (request_rate: inf, or a max_concurrency), search the highest rate with find_max and goodput_rate, or improve a latency at this rate, such as p99_ttft_ms."
@@ -44,6 +44,27 @@ func (l *session) foresee(p tune.Predictor, field *candidate.Field) string {
 		return alike + ": launches can hardly tell them apart. Take a load under which they differ (more requests at once, longer prompts or answers), or another objective."
 	}
 	return ""
+}
+
+// shortBudget says that the budget has no launch for all that the study names; "" where it has.
+func shortBudget(p tune.Plan) string {
+	if p.Reached >= p.Named {
+		return ""
+	}
+	configurations, launches := "configurations", "launches"
+	if p.Named == 1 {
+		configurations = "configuration"
+	}
+	if p.Reached == 1 {
+		launches = "launch"
+	}
+	return fmt.Sprintf("The study names %d %s beside the baseline, and the budget of %d launches leaves %d %s for them: raise budget.trials to %d, or name fewer.",
+		p.Named, configurations, p.Launches, p.Reached, launches, p.Enough)
+}
+
+// said are the texts that say something.
+func said(texts ...string) []string {
+	return slices.DeleteFunc(texts, func(s string) bool { return s == "" })
 }
 
 // offered names the offers in one phrase.

@@ -76,7 +76,7 @@ func doubted(t *testing.T, text string, p bench.Predictor) (foreseen string, tol
 	if err != nil || !slices.Equal(kept.Doubts, f.Doubts) {
 		t.Errorf("study.json has the doubts %q, not %q (%v)", kept.Doubts, f.Doubts, err)
 	}
-	return preview.Doubt, told, f
+	return strings.Join(preview.Doubts, "\n"), told, f
 }
 
 // A study whose load decides its objective is told so when it is checked, when it begins, when its

@@ -20,10 +20,9 @@ type Preview struct {
 	Refused    []PreviewCandidate
 	Skipped    int           // recipes of engines or models that the study does not try
 	Budget     tune.Budget   // as the search takes it
-	Launches   int           // launches, at most
-	Reserved   int           // of them, for the confirmation and the ablation
+	Plan       tune.Plan     // of a race that launches
 	Took       time.Duration // to predict
-	Doubt      string        // why launches can hardly tell configurations apart, "" for nothing
+	Doubts     []string      // why the launches will not tell what the study asks, a paragraph each
 	Unlaunched bool          // nothing will be started: the search goes on by prediction
 }
 
@@ -31,6 +30,7 @@ type Preview struct {
 type PreviewCandidate struct {
 	Label     string
 	Prior     string // where it comes from, if not from the catalogue
+	About     string // what it is made of, where the label is the study's word for it
 	Command   string
 	Predicted *float64 // ratio to the baseline in the direction that is better; nil: cannot be predicted
 	Shorter   string   // what it cuts of the context, "" for nothing
@@ -39,7 +39,11 @@ type PreviewCandidate struct {
 
 // Remark is where the candidate comes from and what its label does not say, in brackets; "" for nothing.
 func (c PreviewCandidate) Remark() string {
-	parts := slices.DeleteFunc([]string{c.Prior, c.Shorter}, func(s string) bool { return s == "" })
+	from := c.Prior
+	if c.About != "" {
+		from += ": " + c.About
+	}
+	parts := slices.DeleteFunc([]string{from, c.Shorter}, func(s string) bool { return s == "" })
 	if len(parts) == 0 {
 		return ""
 	}
@@ -53,7 +57,7 @@ func Rank(ctx context.Context, s *study.Study, p bench.Predictor, watch func(Sta
 	l := newSession(s, Options{Predictor: p, Watch: watch})
 	predictor := l.predictor(ctx)
 	if s.Strategy != study.Race {
-		out.Doubt = l.foresee(predictor, nil)
+		out.Doubts = said(l.foresee(predictor, nil))
 		return out, false, nil
 	}
 	st, field, err := s.NewStrategy(predictor)
@@ -63,7 +67,7 @@ func Rank(ctx context.Context, s *study.Study, p bench.Predictor, watch func(Sta
 	out.Budget = s.Limits
 	out.Skipped = s.Skipped
 	if race, ok := st.(*tune.Race); ok {
-		out.Launches, out.Reserved = race.Planned()
+		out.Plan = race.Planned()
 	}
 	_, out.Unlaunched = st.(*tune.Forecast)
 	base, based := l.predictedLog(predictor, s.BaselineConfig())
@@ -83,9 +87,12 @@ func Rank(ctx context.Context, s *study.Study, p bench.Predictor, watch func(Sta
 		if maps.Equal(a.Config, s.BaselineConfig()) {
 			c.Prior = "the baseline"
 		}
+		if words := field.Label(a.Config); words != a.Label && (a.Named || c.Prior == "the baseline") {
+			c.About = words
+		}
 		out.Candidates = append(out.Candidates, c)
 	}
-	out.Doubt = l.foresee(predictor, field)
+	out.Doubts = said(l.foresee(predictor, field), shortBudget(out.Plan))
 	slices.SortStableFunc(out.Candidates, func(a, b PreviewCandidate) int {
 		switch {
 		case a.Predicted == nil || b.Predicted == nil:

@@ -101,6 +101,9 @@ func TestRace(t *testing.T) {
 	if refused < 0 || r.Candidates[refused].Finding == nil || len(r.Candidates[refused].Trials) > 0 {
 		t.Errorf("tp 3 of 2 GPUs is not refused: %+v", r.Candidates)
 	}
+	if u := r.Unlaunched; len(u) != 1 || u[0].Label != "TP3" || u[0].Finding == nil || !strings.Contains(u[0].Finding.Reason, "takes 3 GPUs") {
+		t.Errorf("of what the study names had no launch: %+v", u)
+	}
 	launches, cost := 0, 0.0
 	for _, p := range r.Phases {
 		launches, cost = launches+p.Launches, cost+p.GPUSeconds

@@ -41,6 +41,10 @@ func Tune(ctx context.Context, s *study.Study, source []byte, o Options) (outcom
 		return outcome.Study{}, err
 	}
 	defer tune.Stop(l.strategy)
+	var short string
+	if race, ok := l.strategy.(*tune.Race); ok {
+		short = shortBudget(race.Planned())
+	}
 	if _, err := tune.Resume(l.strategy, log); err != nil {
 		return outcome.Study{}, fmt.Errorf("resume %s: %w", o.Dir, err)
 	}
@@ -52,6 +56,9 @@ func Tune(ctx context.Context, s *study.Study, source []byte, o Options) (outcom
 		return outcome.Study{}, err
 	}
 	l.facts.workloads = l.facts.describe()
+	if short != "" && l.Tell != nil {
+		l.Tell(short)
+	}
 	l.warn(true, l.past.trials...)
 	err = tune.Run(ctx, l.strategy, l.studyDir.journal, l.trial)
 	facts, ferr := l.save(err != nil)

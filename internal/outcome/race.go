@@ -12,7 +12,8 @@ import (
 // that is better: 1.1 is 10 % better, also where less is better.
 type Race struct {
 	Noise       tune.Noise           `json:"noise"`
-	Candidates  []Candidate          `json:"candidates"` // as they were ranked, refused ones last
+	Candidates  []Candidate          `json:"candidates"`           // as they were ranked, refused ones last
+	Unlaunched  []tune.Entry         `json:"unlaunched,omitempty"` // what the study names and no launch tells of, with the reason
 	Steps       []tune.Entry         `json:"steps,omitempty"`
 	Predictions []tune.PredictionFit `json:"predictions,omitempty"`
 	Comparisons []tune.Comparison    `json:"comparisons,omitempty"`

@@ -310,6 +310,22 @@ func ratio(v *float64) string {
 	return fmt.Sprintf("%.2fx", *v)
 }
 
+// unlaunched says of what the study names why no launch tells of it, a sentence a reason.
+func unlaunched(named []tune.Entry) []string {
+	var reasons, out []string
+	labels := map[string][]string{}
+	for _, e := range named {
+		if labels[e.Note] == nil {
+			reasons = append(reasons, e.Note)
+		}
+		labels[e.Note] = append(labels[e.Note], e.Label)
+	}
+	for _, why := range reasons {
+		out = append(out, fmt.Sprintf("The study names %s, which had no launch: %s.", strings.Join(labels[why], ", "), strings.TrimSuffix(why, ".")))
+	}
+	return out
+}
+
 // neverLaunched groups the candidates of a state that were not launched by their
 // reason, in the order of the first of each.
 func neverLaunched(x race, state string) doc.Table {

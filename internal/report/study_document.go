@@ -373,6 +373,9 @@ func (x study) warnings() []string {
 		w = append(w, "Partial: the study was stopped or is still running; the conclusion is of what was measured so far.")
 	}
 	w = append(w, x.Doubts...)
+	if x.Race != nil {
+		w = append(w, unlaunched(x.Race.Unlaunched)...)
+	}
 	if r := x.Recommended; r != nil && r.Shorter != "" {
 		w = append(w, fmt.Sprintf("SHORTER CONTEXT: #%d %s. Longer requests are refused.", r.Trial, r.Shorter))
 	}

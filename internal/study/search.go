@@ -68,14 +68,14 @@ func (NoPredictor) Predict(tune.Config, string) (map[string]float64, bool) { ret
 func (s *Study) options() candidate.Options {
 	engines, models := s.searchedNames()
 	o := candidate.Options{
-		Baseline: s.fullConfig(*s.Baseline), Engines: engines, Models: models, Narrow: s.Space,
+		Baseline: s.fullConfig(*s.Baseline), Label: s.Baseline.Label, Engines: engines, Models: models, Narrow: s.Space,
 		GPUs: s.Hardware.GPUs, Latency: s.forLatency(), Numerics: s.Accuracy != nil, Longest: s.longestRequest(), Unlaunched: s.Runtime.Kind == Predicted,
 		Resolve: func(c tune.Config) (engine.Command, engine.Config, error) {
 			k, err := s.Configure(c, Installed{})
 			return k.Command, k.Config, err
 		},
 	}
-	taken := map[string]bool{}
+	taken := map[string]bool{s.Baseline.Label: true}
 	label := func(text, stage string) string {
 		if taken[text] && stage != "" {
 			text = stage + ": " + text // it is unique within its stage only

@@ -206,6 +206,7 @@ func (c conclusion) evidence() *Evidence {
 	for _, r := range c.candidates {
 		e.Candidates = append(e.Candidates, c.outcome(r, m))
 	}
+	e.Unlaunched = c.unlaunched()
 	e.Predictions = c.fits()
 	if k := c.confirmation; k != nil {
 		e.Comparisons = c.comparisons()
@@ -343,6 +344,8 @@ func (c conclusion) outcome(r *contender, m *surrogate.Model) Outcome {
 		out.Reason = c.note(c.trials[out.Trials[0]-1])
 	case c.failedGuard(r.Config):
 		out.State, out.Reason = StateEliminated, &Finding{Kind: NumericsFailed}
+	case r.Named && c.finished:
+		out.State, out.Reason = StateUntried, c.noLaunchLeft()
 	default:
 		out.State = StateUntried
 		out.Reason = &Finding{Kind: NotWorth}

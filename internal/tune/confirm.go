@@ -601,18 +601,13 @@ const (
 // searching is the number of launches left for the search: what the confirmation needs
 // is kept back.
 func (m *model) searching() int {
-	left, least := m.left(), m.options.Rounds
-	total := left + len(m.trials)
-	rounds := max(least, min(total/launchesPerRound+1, least+moreRounds))
+	total := m.left() + len(m.trials)
+	rounds := m.plannedRounds(total)
 	if lead := m.leader(); lead != nil && m.based() && !m.isBase(lead.trial.Config) && lead.mean > math.Log1p(m.objective.MinGain) {
 		sd, _, _ := m.spread()
-		most := min(int(mostKept*float64(total)/2), mostRounds*least)
-		level := stat.SequentialConfidence(least, most, most, confidence)
+		most := min(int(mostKept*float64(total)/2), mostRounds*m.options.Rounds)
+		level := stat.SequentialConfidence(m.options.Rounds, most, most, confidence)
 		rounds = max(rounds, min(stat.LaunchesFor(sd, lead.mean, level, usualPower), most))
 	}
-	keep := 2 * rounds
-	if total >= reducedBudget {
-		keep += least
-	}
-	return left - keep
+	return m.left() - m.kept(total, rounds)
 }

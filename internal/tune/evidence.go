@@ -5,7 +5,8 @@ package tune
 // where less is better; see Objective.Gain.
 type Evidence struct {
 	Noise       Noise           `json:"noise"`
-	Candidates  []Outcome       `json:"candidates"` // in the order in which they were ranked, refused ones last
+	Candidates  []Outcome       `json:"candidates"`           // in the order in which they were ranked, refused ones last
+	Unlaunched  []Entry         `json:"unlaunched,omitempty"` // what the study names and no launch tells of, with the reason
 	Predictions []PredictionFit `json:"predictions,omitempty"`
 	Steps       []Entry         `json:"steps,omitempty"` // repairs and refinements in the order of their trials
 	Comparisons []Comparison    `json:"comparisons,omitempty"`

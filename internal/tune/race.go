@@ -32,6 +32,7 @@ import (
 type Race struct {
 	procedure
 	state *raceState
+	asked RaceOptions
 }
 
 // RaceOptions are what a race does otherwise than by default.
@@ -75,14 +76,8 @@ const fewRounds = 16
 // NewRace returns a race, or everything that is wrong with what it was given. A
 // nil predictor predicts nothing.
 func NewRace(g SearchSpace, p Predictor, s Space, o Objective, b Budget, r RaceOptions) (*Race, error) {
-	if r.Rounds == 0 {
-		if r.Rounds = 3; b.Trials > 0 && b.Trials < fewRounds {
-			r.Rounds = fewest
-		}
-	}
-	if r.Short == 0 {
-		r.Short = 1.0 / 3
-	}
+	asked := r
+	r = r.filled(b)
 	if o.MinGain == 0 {
 		o.MinGain = raceGain
 	}
@@ -110,23 +105,28 @@ func NewRace(g SearchSpace, p Predictor, s Space, o Objective, b Budget, r RaceO
 	guard := &guarded{history: h, rules: g.Rules, verdicts: map[string]PairedTest{}, diverged: map[string]float64{}}
 	m := &model{guarded: guard, search: g, predictor: p, axes: axes(g, s), predictions: map[string]*prediction{}, foretells: map[string]bool{}}
 	m.choices = m.varying()
-	race := &Race{state: &raceState{model: m, vain: map[string]bool{}}}
+	race := &Race{asked: asked, state: &raceState{model: m, vain: map[string]bool{}}}
 	race.body = race.state.run
 	return race, nil
+}
+
+// filled are the options with their defaults under a budget.
+func (r RaceOptions) filled(b Budget) RaceOptions {
+	if r.Rounds == 0 {
+		if r.Rounds = 3; b.Trials > 0 && b.Trials < fewRounds {
+			r.Rounds = fewest
+		}
+	}
+	if r.Short == 0 {
+		r.Short = 1.0 / 3
+	}
+	return r
 }
 
 // Result is what the observations so far say.
 func (r *Race) Result() Result {
 	r.start()
 	return r.state.conclude()
-}
-
-// Planned is what a race may still launch, before its first trial by its budget
-// of launches alone: at most all, of which kept for the confirmation and what
-// follows it.
-func (r *Race) Planned() (all, kept int) {
-	left := r.state.left()
-	return left, left - max(0, r.state.searching())
 }
 
 // raceState is how far a race has come.
@@ -200,16 +200,21 @@ func (s *raceState) measure(p Proposal, from lineage) *trial {
 	return t
 }
 
+// openingShares are the loads under which the baseline is launched first.
+func (h *history) openingShares() []float64 {
+	if short := h.short(); short > 0 {
+		return []float64{0, short, short}
+	}
+	if h.budget.Trials > 0 && h.budget.Trials < smallBudget {
+		return []float64{0}
+	}
+	return []float64{0, 0}
+}
+
 // opening launches the baseline: twice, where the budget is not too small.
 func (s *raceState) opening() {
 	s.begin(BaselineStage)
-	shares := []float64{0, 0}
-	if s.budget.Trials > 0 && s.budget.Trials < smallBudget {
-		shares = shares[:1]
-	}
-	if short := s.short(); short > 0 {
-		shares = []float64{0, short, short}
-	}
+	shares := s.openingShares()
 	for lost := 0; len(shares) > 0; {
 		t := s.measure(Proposal{Stage: BaselineStage, Label: BaselineStage, Config: s.baseConfig(), Share: shares[0]}, theBaseline)
 		if t.measured() || s.base == nil {

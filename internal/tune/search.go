@@ -29,11 +29,11 @@ func (s *raceState) named() {
 			all = append(all, c)
 		}
 	}
-	if len(all) > s.searching() {
+	if len(all) > s.searchingNamed() {
 		slices.SortStableFunc(all, func(a, b *contender) int { return -cmp.Compare(a.point.X, b.point.X) })
 	}
 	for _, c := range all {
-		if s.searching() > 0 {
+		if s.searchingNamed() > 0 {
 			s.launchOption(&option{config: c.Config, candidate: c}, RaceStage, s.short())
 		}
 	}

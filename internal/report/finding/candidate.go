@@ -61,6 +61,11 @@ func (w wording) candidate(f *tune.Finding) string {
 		return "its numerics were rejected by the accuracy guard"
 	case tune.PrunedUnseen:
 		return fmt.Sprintf("predicted at %.1f %% of the baseline, more than %d times worse than the best", 100**f.Value, f.N)
+	case tune.NoLaunchLeft:
+		if f.N == 0 {
+			return "the budget had no launch left: give a larger one, or name fewer"
+		}
+		return fmt.Sprintf("the budget of %d launches had none left: raise budget.trials, or name fewer", f.N)
 	case tune.NotWorth:
 		return "the expected gain was too small for a launch"
 	}

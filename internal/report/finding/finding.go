@@ -63,10 +63,15 @@ func Worded(s outcome.Study) outcome.Study {
 // race is a race with its sentences.
 func (w wording) race(r outcome.Race) *outcome.Race {
 	r.Candidates, r.Steps, r.Ablation = slices.Clone(r.Candidates), slices.Clone(r.Steps), slices.Clone(r.Ablation)
+	r.Unlaunched = slices.Clone(r.Unlaunched)
 	r.Comparisons, r.HoldOuts, r.Accuracy = slices.Clone(r.Comparisons), slices.Clone(r.HoldOuts), slices.Clone(r.Accuracy)
 	for i := range r.Candidates {
 		c := &r.Candidates[i]
 		c.Reason = cmp.Or(c.Reason, w.candidate(c.Finding))
+	}
+	for i := range r.Unlaunched {
+		e := &r.Unlaunched[i]
+		e.Note = cmp.Or(e.Note, w.candidate(e.Finding))
 	}
 	for i := range r.Steps {
 		e := &r.Steps[i]
