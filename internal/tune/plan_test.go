@@ -48,7 +48,9 @@ func TestPlanHolds(t *testing.T) {
 			if len(launched) != p.Reached || len(asked) > budget {
 				t.Errorf("budget %d, seed %d: %d of %d named were launched in %d, planned: %+v", budget, seed, len(launched), len(names), len(asked), p)
 			}
-			if u := result.Evidence.Unlaunched; len(u) != p.Named-p.Reached || slices.ContainsFunc(u, func(e Entry) bool { return launched[e.Label] || e.Finding.Kind != NoLaunchLeft || e.Finding.N != budget }) {
+			if u := result.Evidence.Unlaunched; len(u) != p.Named-p.Reached || slices.ContainsFunc(u, func(e Entry) bool {
+				return launched[e.Label] || e.Finding.Kind != NoLaunchLeft || e.Finding.N != budget
+			}) {
 				t.Errorf("budget %d, seed %d: without a launch: %+v", budget, seed, u)
 			}
 			for more := budget + 1; more <= p.Enough; more++ {
