@@ -8,6 +8,7 @@ import (
 	"perflab/internal/engine"
 	"perflab/internal/result"
 	"perflab/internal/tune"
+	"perflab/internal/tune/draw"
 )
 
 // NewStrategy builds the search from the study, and the field of what it may try
@@ -45,11 +46,11 @@ func (s *Study) NewStrategy(p tune.Predictor) (tune.Strategy, *candidate.Field, 
 	case s.Strategy == Race:
 		st, err = tune.NewRace(field.SearchSpace(), p, space, s.Goal, s.Limits, tune.RaceOptions{Rounds: s.Search.Race.Rounds, Short: s.Search.Race.ShortLoad})
 	case s.Strategy == Random:
-		st, err = tune.NewRandom(product, space, s.Goal, s.Limits, s.Seed)
+		st, err = draw.NewRandom(product, space, s.Goal, s.Limits, s.Seed)
 	case s.Strategy == Grid:
-		st, err = tune.NewGrid(product, space, s.Goal, s.Limits, s.Seed)
+		st, err = draw.NewGrid(product, space, s.Goal, s.Limits, s.Seed)
 	case s.Strategy == TPE:
-		st, err = tune.NewTPE(product, space, s.Goal, s.Limits, s.Seed)
+		st, err = draw.NewTPE(product, space, s.Goal, s.Limits, s.Seed)
 	default:
 		err = fmt.Errorf("strategy %q is not known: use %s", s.Strategy, strings.Join(Strategies(), ", "))
 	}

@@ -15,7 +15,7 @@ import (
 // once, under every workload. What stands between a prediction and a measurement is the
 // predictor's own error (see Doubter), which no repetition tells.
 type Forecast struct {
-	procedure
+	Procedure
 	state *forecastState
 }
 

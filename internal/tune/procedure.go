@@ -5,14 +5,14 @@ import (
 	"iter"
 )
 
-// procedure runs a search that is written as a straight function: where the
+// Procedure runs a search that is written as a straight function: where the
 // function measures, it is suspended until the end of the trial is told. The
 // function is a coroutine and goes on only inside of Ask, Tell and Result; no
 // goroutine runs beside the caller's.
 //
 // A suspended function is not collected. Stop unwinds it; a procedure that came
 // to its end has nothing to stop.
-type procedure struct {
+type Procedure struct {
 	body    func(measure func(Proposal) Observation)
 	next    func() (Proposal, bool) // nil: not started
 	cancel  func()
@@ -21,8 +21,14 @@ type procedure struct {
 	stopped bool
 }
 
+// NewProcedure is what a strategy embeds whose search is a function: it returns when it has
+// no more to measure.
+func NewProcedure(search func(measure func(Proposal) Observation)) Procedure {
+	return Procedure{body: search}
+}
+
 // start runs the body up to its first proposal, once.
-func (p *procedure) start() {
+func (p *Procedure) start() {
 	if p.next != nil || p.stopped {
 		return
 	}
@@ -42,7 +48,7 @@ func (p *procedure) start() {
 	p.advance()
 }
 
-func (p *procedure) advance() {
+func (p *Procedure) advance() {
 	p.open = nil
 	if next, ok := p.next(); ok {
 		p.open = &next
@@ -50,13 +56,13 @@ func (p *procedure) advance() {
 }
 
 // Ask returns the trial to measure next.
-func (p *procedure) Ask() (Proposal, bool) {
+func (p *Procedure) Ask() (Proposal, bool) {
 	p.start()
 	return ask(p.open)
 }
 
 // Tell takes the end of the trial that was asked for.
-func (p *procedure) Tell(o Observation) {
+func (p *Procedure) Tell(o Observation) {
 	p.start()
 	p.end = checked(p.open, o)
 	if p.stopped {
@@ -67,7 +73,7 @@ func (p *procedure) Tell(o Observation) {
 
 // Stop ends a search that is given up half way and frees what it holds. Ask and
 // Result answer as before; Tell panics.
-func (p *procedure) Stop() {
+func (p *Procedure) Stop() {
 	p.stopped = true
 	if p.cancel != nil {
 		p.cancel()

@@ -54,7 +54,7 @@ func TestStop(t *testing.T) {
 
 // TestBodyPanics: what panics in a search does so in the caller's Tell.
 func TestBodyPanics(t *testing.T) {
-	p := procedure{body: func(measure func(Proposal) Observation) {
+	p := Procedure{body: func(measure func(Proposal) Observation) {
 		measure(Proposal{Trial: 1})
 		panic("a broken invariant")
 	}}

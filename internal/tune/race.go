@@ -30,7 +30,7 @@ import (
 // A part of the budget is kept for the last two before the search begins. A race
 // that is given up half way is to be stopped; see Stop.
 type Race struct {
-	procedure
+	Procedure
 	state *raceState
 	asked RaceOptions
 }
@@ -86,7 +86,7 @@ func NewRace(g SearchSpace, p Predictor, s Space, o Objective, b Budget, r RaceO
 	case r.Rounds < 2:
 		errs = append(errs, fmt.Errorf("rounds is %d: a confirmation needs at least 2 launches of each configuration", r.Rounds))
 	case b.Trials < 0 || b.Time < 0:
-		errs = append(errs, b.validate(false))
+		errs = append(errs, b.Validate())
 	case b.Trials > 0 && b.Trials < least:
 		errs = append(errs, field.Errorf("budget", "a budget of %d trials is too small for a race: the confirmation takes %d launches of baseline and winner each, so give at least %d, or use strategy staged", b.Trials, r.Rounds, least))
 	}

@@ -82,6 +82,9 @@ type Budget struct {
 // reserve is the number of launches that the confirmation may take.
 const reserve = 2
 
+// Validate says what is wrong with the budget of a search that confirms nothing.
+func (b Budget) Validate() error { return b.validate(false) }
+
 func (b Budget) validate(candidates bool) error {
 	switch {
 	case b.Trials < 0:

@@ -26,7 +26,7 @@ import (
 // there by the same rule is recommended; else the baseline is, and the verdict
 // says that no difference was shown.
 type Staged struct {
-	procedure
+	Procedure
 	state *stagedState
 }
 

@@ -14,8 +14,8 @@ import (
 type Survey struct {
 	configs   []Change
 	workloads []string
-	objective Objective
-	trials    []*trial
+	ended     int
+	singles   Singles
 }
 
 var _ Strategy = (*Survey)(nil)
@@ -43,7 +43,7 @@ func NewSurvey(configs []Change, workloads []string, o Objective) (*Survey, erro
 	if err := errors.Join(append(errs, o.Validate())...); err != nil {
 		return nil, err
 	}
-	return &Survey{configs: configs, workloads: workloads, objective: o}, nil
+	return &Survey{configs: configs, workloads: workloads, singles: Singles{Stage: SurveyStage, Primary: workloads[0], Objective: o}}, nil
 }
 
 // Ask returns the trial to measure next.
@@ -53,57 +53,23 @@ func (s *Survey) Ask() (Proposal, bool) { return ask(s.open()) }
 func (s *Survey) Tell(o Observation) {
 	open := s.open()
 	o = checked(open, o)
-	t := &trial{Proposal: *open, name: open.Label, end: o}
-	t.score = s.objective.score(o.Status, o.Figures[s.workloads[0]])
-	s.trials = append(s.trials, t)
+	s.singles.Add(*open, o)
+	s.ended++
 }
 
 func (s *Survey) open() *Proposal {
-	n := len(s.trials)
-	if n == len(s.configs) {
+	if s.ended == len(s.configs) {
 		return nil
 	}
-	c := s.configs[n]
-	return &Proposal{Trial: n + 1, Stage: SurveyStage, Label: c.Label, Config: c.Apply(nil), Workloads: s.workloads}
+	c := s.configs[s.ended]
+	return &Proposal{Trial: s.ended + 1, Stage: SurveyStage, Label: c.Label, Config: c.Apply(nil), Workloads: s.workloads}
 }
 
 // Result is what the observations so far say.
 func (s *Survey) Result() Result {
-	if len(s.trials) == 0 {
-		return Result{Verdict: Finding{Kind: NothingYet}}
-	}
-	primary := s.workloads[0]
-	first, best := s.trials[0], s.objective.bestOf(s.trials)
-	gain := func(t *trial) *float64 { return s.objective.Gain(first.figures(primary), t.figures(primary)) }
-	r := Result{Baseline: first.id(), Winner: best.id(), Gain: gain(best)}
-	if best.measured() {
-		r.Misses = s.objective.Misses(best.figures(primary))
-	}
-	r.Verdict = s.verdict(best, r.Misses)
-	d := Decision{Stage: SurveyStage, Before: first.id(), Winner: best.id(), Gain: gain(best), Total: gain(best), Reason: new(r.Verdict)}
-	for _, t := range s.trials {
-		d.Trials = append(d.Trials, t.Trial)
-		d.Entries = append(d.Entries, Entry{Label: t.Label, Trial: t.Trial, Gain: gain(t), Total: gain(t), Finding: s.objective.noteOn(t, primary, t.figures(primary))})
-	}
-	r.Stages = []Decision{d}
-	if best != first {
-		r.Challenger = best.id()
-	}
-	if s.open() != nil {
-		r.Verdict.After, r.Verdict.Of = new(len(s.trials)), len(s.configs)
+	r := s.singles.Result()
+	if s.ended > 0 && s.open() != nil {
+		r.Verdict.After, r.Verdict.Of = new(s.ended), len(s.configs)
 	}
 	return r
-}
-
-func (s *Survey) verdict(best *trial, misses []Constraint) Finding {
-	if !best.measured() {
-		return Finding{Kind: NothingMeasured, Cause: s.objective.noteOn(best, s.workloads[0], nil)}
-	}
-	measured := 0
-	for _, t := range s.trials {
-		if t.measured() {
-			measured++
-		}
-	}
-	return Finding{Kind: SurveyBest, Name: best.name, Workload: s.workloads[0], Value: &best.score.value, N: measured, Misses: misses}
 }

@@ -18,7 +18,7 @@
 // through Tell; there is no other code for it. Every gain is given against
 // the incumbent and against the baseline. A figure that is missing loses to
 // any figure, and fails every bound. Nothing is recommended in place of the
-// baseline by a single measurement, but by a Survey and a Draw, which say so.
+// baseline by a single measurement, but by Singles, which say so.
 //
 // Deliberately absent: files, clocks, goroutines, random numbers that no seed
 // decides, what a parameter means, and sentences: what a study found is a Finding.
@@ -37,6 +37,15 @@ import (
 // mean is the caller's affair ("engine", "model", "tp", ...). Equal maps are
 // the same configuration; an empty value is the same as none.
 type Config map[string]string
+
+// with is c with one value set; an empty one removes it.
+func (c Config) with(name, value string) Config {
+	c = maps.Clone(c)
+	if c[name] = value; value == "" {
+		delete(c, name)
+	}
+	return c
+}
 
 // Change is a change of the incumbent: Set overrides its parameters, an
 // empty value removes one, Replace starts from nothing instead.

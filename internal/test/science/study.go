@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"perflab/internal/tune"
+	"perflab/internal/tune/draw"
 )
 
 // Entrant is a strategy to compare.
@@ -20,7 +21,7 @@ type Entrant struct {
 // none, as the truth of a landscape is nearer to its predictor than a real engine is
 // to the simulator. The steps of a staged search are the staged one's alone.
 func Entrants() []Entrant {
-	draw := func(start func(tune.SearchSpace, tune.Space, tune.Objective, tune.Budget, uint64) (*tune.Draw, error)) func(*World, tune.Budget) (tune.Strategy, error) {
+	drawing := func(start func(tune.SearchSpace, tune.Space, tune.Objective, tune.Budget, uint64) (*draw.Search, error)) func(*World, tune.Budget) (tune.Strategy, error) {
 		return func(w *World, b tune.Budget) (tune.Strategy, error) {
 			return start(w.space, w.plain(), w.Objective, b, w.Seed)
 		}
@@ -37,9 +38,9 @@ func Entrants() []Entrant {
 			s.Stages = w.stages()
 			return tune.NewStaged(s, w.Objective, b)
 		}},
-		{"tpe", draw(tune.NewTPE)},
-		{"random", draw(tune.NewRandom)},
-		{"grid", draw(tune.NewGrid)},
+		{"tpe", drawing(draw.NewTPE)},
+		{"random", drawing(draw.NewRandom)},
+		{"grid", drawing(draw.NewGrid)},
 	}
 }
 

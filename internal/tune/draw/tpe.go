@@ -1,4 +1,4 @@
-package tune
+package draw
 
 import (
 	"math"
@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"perflab/internal/stat"
+	"perflab/internal/tune"
 )
 
 // What the estimator takes from Optuna's defaults.
@@ -30,17 +31,17 @@ const (
 //
 // Unlike Optuna, which takes the best of 24 for each parameter by itself, this
 // scores whole configurations, of which it can then propose one that is new.
-func NewTPE(g SearchSpace, s Space, o Objective, b Budget, seed uint64) (*Draw, error) {
-	return newDraw(g, s, o, b, seed, (*Draw).estimate)
+func NewTPE(g tune.SearchSpace, s tune.Space, o tune.Objective, b tune.Budget, seed uint64) (*Search, error) {
+	return newSearch(g, s, o, b, seed, (*Search).estimate)
 }
 
 // estimate draws the next configuration as TPE does.
-func (d *Draw) estimate(rng *rand.Rand) (Config, bool) {
+func (d *Search) estimate(rng *rand.Rand) (tune.Config, bool) {
 	first := tpeStartup
-	if n := d.budget.Trials; n > 0 && n < 20 {
+	if n := d.singles.Budget.Trials; n > 0 && n < 20 {
 		first = max(1, n/3)
 	}
-	if len(d.trials) < first {
+	if len(d.configs) < first {
 		return d.random(rng)
 	}
 	p := d.product
@@ -54,7 +55,7 @@ func (d *Draw) estimate(rng *rand.Rand) (Config, bool) {
 			log[i][v] = math.Log(likely[i][v] / unlikely[v])
 		}
 	}
-	var best Config
+	var best tune.Config
 	top, drawn := math.Inf(-1), map[string]bool{}
 	for tries := 0; tries < 4*tpeCandidates && len(drawn) < tpeCandidates; tries++ {
 		point := make([]int, len(p.dims))
@@ -88,30 +89,26 @@ func density(log [][]float64, at []int) float64 {
 	return math.Round(sum*1e9) / 1e9
 }
 
-// parted splits the trials, each part in the order in which they were made. Of
+// parted splits the configurations, each part in the order in which they were measured. Of
 // those without a figure none is good.
-func (d *Draw) parted() (good, rest []*trial) {
-	ranked := slices.Clone(d.trials)
-	slices.SortStableFunc(ranked, func(a, b *trial) int { return d.objective.order(a.score, b.score) })
-	n := min((len(ranked)+9)/10, 25)
-	for n > 0 && !ranked[n-1].measured() {
-		n--
-	}
-	for _, t := range d.trials {
-		if slices.Contains(ranked[:n], t) {
-			good = append(good, t)
+func (d *Search) parted() (good, rest []tune.Config) {
+	ranked := d.singles.Ranked()
+	best := ranked[:min((len(d.configs)+9)/10, 25, len(ranked))]
+	for i, c := range d.configs {
+		if slices.Contains(best, i) {
+			good = append(good, c)
 		} else {
-			rest = append(rest, t)
+			rest = append(rest, c)
 		}
 	}
 	return good, rest
 }
 
-// observed are the values that trials had of dimension i.
-func (d *Draw) observed(trials []*trial, i int) []int {
+// observed are the values that configurations had of dimension i.
+func (d *Search) observed(configs []tune.Config, i int) []int {
 	var at []int
-	for _, t := range trials {
-		if v := d.product.values(t.Config)[i]; v >= 0 {
+	for _, c := range configs {
+		if v := d.product.values(c)[i]; v >= 0 {
 			at = append(at, v)
 		}
 	}
@@ -123,7 +120,7 @@ func (d *Draw) observed(trials []*trial, i int) []int {
 // the value itself, and for numbers a normal curve over their places, as wide as
 // the farther neighbour is far. Each kernel gives all values a share of the
 // prior, a curve only the engine's default, which has no place among numbers.
-func parzen(dim Dimension, observed []int) []float64 {
+func parzen(dim tune.Dimension, observed []int) []float64 {
 	out := make([]float64, len(dim.Values))
 	kernels := float64(len(observed) + 1)
 	weights := fading(len(observed))
@@ -170,7 +167,7 @@ func fading(n int) []float64 {
 
 // curves are the kernels of numbers, over all values of a dimension; nil for an
 // observation that is none.
-func curves(dim Dimension, observed []int) [][]float64 {
+func curves(dim tune.Dimension, observed []int) [][]float64 {
 	out := make([][]float64, len(observed))
 	if !dim.Ordered {
 		return out

@@ -1,17 +1,20 @@
-package tune
+package draw
 
 import (
 	"math"
 	"strconv"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"perflab/internal/stat"
+	"perflab/internal/tune"
 )
 
 // hill is 1 at its best value on each dimension, and less with each place that a
 // configuration is away from it; the logarithm is a sum over dimensions.
-func hill(g domain, best Config) func(Config) float64 {
-	return func(c Config) float64 {
+func hill(g domain, best tune.Config) func(tune.Config) float64 {
+	return func(c tune.Config) float64 {
 		sum := 0.0
 		for i, dim := range g.dims {
 			at, top := 0, 0
@@ -34,16 +37,16 @@ func hill(g domain, best Config) func(Config) float64 {
 }
 
 // climb returns the best figure that a search finds; figures have noise.
-func climb(t *testing.T, kind string, g domain, figure func(Config) float64, noise float64, trials int, seed uint64) (best float64, refused int) {
+func climb(t *testing.T, kind string, g domain, figure func(tune.Config) float64, noise float64, trials int, seed uint64) (best float64, refused int) {
 	t.Helper()
-	d := drawer(t, kind, g, Space{Baseline: Config{"z": "1"}, Primary: "w"}, up, Budget{Trials: trials}, seed)
+	d := drawer(t, kind, g, tune.Space{Baseline: tune.Config{"z": "1"}, Primary: "w"}, up, tune.Budget{Trials: trials}, seed)
 	rng := stat.Stream(seed, "noise")
 	for p, ok := d.Ask(); ok; p, ok = d.Ask() {
 		m := figure(p.Config)
 		best = max(best, m)
-		o := Observation{Trial: p.Trial, Status: Measured, Figures: map[string]map[string]float64{"w": {"m": m * math.Exp(noise*rng.NormFloat64())}}}
+		o := tune.Observation{Trial: p.Trial, Status: tune.Measured, Figures: map[string]map[string]float64{"w": {"m": m * math.Exp(noise*rng.NormFloat64())}}}
 		if m == 0 {
-			o = Observation{Trial: p.Trial, Status: Refused, Reason: "no memory"}
+			o = tune.Observation{Trial: p.Trial, Status: tune.Refused, Reason: "no memory"}
 			refused++
 		}
 		d.Tell(o)
@@ -56,8 +59,8 @@ func climb(t *testing.T, kind string, g domain, figure func(Config) float64, noi
 func TestTPELearns(t *testing.T) {
 	t.Parallel()
 	g := domain{dims: dims("a#1,2,3,4,5,6,7,8 b#,1,2,3,4,5 c:u,v,w,x d#1,2,3,4,5,6 e:on,off")}
-	figure := hill(g, Config{"a": "6", "b": "2", "c": "w", "d": "2", "e": "off"})
-	full := func(c Config) float64 { // and large values of both do not fit
+	figure := hill(g, tune.Config{"a": "6", "b": "2", "c": "w", "d": "2", "e": "off"})
+	full := func(c tune.Config) float64 { // and large values of both do not fit
 		a, _ := strconv.Atoi(c["a"])
 		d, _ := strconv.Atoi(c["d"])
 		if a+d > 9 {
@@ -66,7 +69,7 @@ func TestTPELearns(t *testing.T) {
 		return figure(c)
 	}
 	for name, c := range map[string]struct {
-		figure func(Config) float64
+		figure func(tune.Config) float64
 		noise  float64
 	}{"exact": {figure, 0}, "noisy": {figure, 0.02}, "some refused": {full, 0.02}} {
 		const seeds, trials = 50, 40
@@ -98,15 +101,15 @@ func TestTPELearns(t *testing.T) {
 func TestTPEStartsAtRandom(t *testing.T) {
 	g := domain{dims: dims("a#1,2,3,4,5,6,7,8 b#1,2,3,4,5,6,7,8 c#1,2,3,4,5,6,7,8")}
 	for trials, first := range map[int]int{30: 10, 20: 10, 18: 6, 6: 2, 2: 1} {
-		space := Space{Baseline: Config{"a": "1"}, Primary: "w"}
-		a, b := drawer(t, "tpe", g, space, up, Budget{Trials: trials}, 9), drawer(t, "random", g, space, up, Budget{Trials: trials}, 9)
+		space := tune.Space{Baseline: tune.Config{"a": "1"}, Primary: "w"}
+		a, b := drawer(t, "tpe", g, space, up, tune.Budget{Trials: trials}, 9), drawer(t, "random", g, space, up, tune.Budget{Trials: trials}, 9)
 		for n := range trials {
 			p, _ := a.Ask()
 			q, _ := b.Ask()
-			if same := p.equal(q); same != (n < first) && (n < first || n == trials-1) {
+			if same := cmp.Equal(p, q); same != (n < first) && (n < first || n == trials-1) {
 				t.Errorf("of %d trials %d is the random one: %v", trials, n+1, same)
 			}
-			o := Observation{Trial: p.Trial, Status: Measured, Figures: map[string]map[string]float64{"w": {"m": float64(n)}}}
+			o := tune.Observation{Trial: p.Trial, Status: tune.Measured, Figures: map[string]map[string]float64{"w": {"m": float64(n)}}}
 			a.Tell(o)
 			b.Tell(o)
 		}

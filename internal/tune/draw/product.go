@@ -1,4 +1,4 @@
-package tune
+package draw
 
 import (
 	"maps"
@@ -7,22 +7,24 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+
+	"perflab/internal/tune"
 )
 
 // product is all combinations of the values of a search space's domain, on top of what
 // the baseline sets besides. Combination n has the values point(n).
 type product struct {
-	rules    Rules
-	dims     []Dimension // that have values
-	baseline Config
-	fixed    Config // what the baseline sets besides
-	size     uint64 // combinations; 0: more than can be numbered
+	rules    tune.Rules
+	dims     []tune.Dimension // that have values
+	baseline tune.Config
+	fixed    tune.Config // what the baseline sets besides
+	size     uint64      // combinations; 0: more than can be numbered
 	refused  map[string]bool
 	seen     map[string]bool // proposed already
 }
 
-func newProduct(g SearchSpace, baseline Config) *product {
-	p := &product{rules: g.Rules, baseline: Change{}.Apply(baseline), size: 1, refused: map[string]bool{}, seen: map[string]bool{}}
+func newProduct(g tune.SearchSpace, baseline tune.Config) *product {
+	p := &product{rules: g.Rules, baseline: tune.Change{}.Apply(baseline), size: 1, refused: map[string]bool{}, seen: map[string]bool{}}
 	p.fixed = maps.Clone(p.baseline)
 	for _, dim := range g.Domain {
 		if len(dim.Values) == 0 {
@@ -40,7 +42,7 @@ func newProduct(g SearchSpace, baseline Config) *product {
 }
 
 // config is that of a point.
-func (p *product) config(point []int) Config {
+func (p *product) config(point []int) tune.Config {
 	c := maps.Clone(p.fixed)
 	for i, dim := range p.dims {
 		if v := dim.Values[point[i]]; v != "" {
@@ -51,7 +53,7 @@ func (p *product) config(point []int) Config {
 }
 
 // runs asks the rules, once for a configuration.
-func (p *product) runs(c Config) bool {
+func (p *product) runs(c tune.Config) bool {
 	k := p.key(c)
 	refused, known := p.refused[k]
 	if !known {
@@ -72,7 +74,7 @@ func (p *product) runs(c Config) bool {
 // Every point that runs is itself, so nothing that runs is out of reach. Without
 // rng nothing is redrawn, the order is the domain's, and a point that cannot be
 // reached by leaving values out is given up: a grid stays a grid.
-func (p *product) settle(point []int, rng *rand.Rand) (Config, bool) {
+func (p *product) settle(point []int, rng *rand.Rand) (tune.Config, bool) {
 	if c := p.config(point); p.runs(c) {
 		return c, true
 	}
@@ -104,7 +106,7 @@ func (p *product) settle(point []int, rng *rand.Rand) (Config, bool) {
 		c = p.baseline
 	}
 	for _, i := range order {
-		if more := c.with(p.dims[i].Name, p.dims[i].Values[point[i]]); p.runs(more) {
+		if more := (tune.Change{Set: tune.Config{p.dims[i].Name: p.dims[i].Values[point[i]]}}).Apply(c); p.runs(more) {
 			c = more
 		}
 	}
@@ -112,7 +114,7 @@ func (p *product) settle(point []int, rng *rand.Rand) (Config, bool) {
 }
 
 // least is a point's configuration with all that has a default left at it.
-func (p *product) least(point, must []int) Config {
+func (p *product) least(point, must []int) tune.Config {
 	c := maps.Clone(p.fixed)
 	for _, i := range must {
 		c[p.dims[i].Name] = p.dims[i].Values[point[i]]
@@ -121,7 +123,7 @@ func (p *product) least(point, must []int) Config {
 }
 
 // label says what a configuration has other than the baseline.
-func (p *product) label(c Config) string {
+func (p *product) label(c tune.Config) string {
 	var parts []string
 	for _, dim := range p.dims {
 		switch v := c[dim.Name]; {
@@ -148,7 +150,7 @@ func (p *product) point(n uint64) []int {
 
 // values are where a configuration lies on each dimension, -1 for a value that
 // the domain does not have.
-func (p *product) values(c Config) []int {
+func (p *product) values(c tune.Config) []int {
 	at := make([]int, len(p.dims))
 	for i, dim := range p.dims {
 		at[i] = slices.Index(dim.Values, c[dim.Name])
@@ -180,20 +182,11 @@ func strided(start, step, n, size uint64) uint64 {
 
 // key names a configuration of the product, or the baseline; equal ones have one
 // name. All have the same in what the domain does not have.
-func (p *product) key(c Config) string {
+func (p *product) key(c tune.Config) string {
 	var b strings.Builder
 	for _, dim := range p.dims {
 		b.WriteString(c[dim.Name])
 		b.WriteByte(0)
 	}
 	return b.String()
-}
-
-// with is c with one value set; an empty one removes it.
-func (c Config) with(name, value string) Config {
-	c = maps.Clone(c)
-	if c[name] = value; value == "" {
-		delete(c, name)
-	}
-	return c
 }
