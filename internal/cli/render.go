@@ -315,25 +315,30 @@ func (f *renderFlags) study(fs *pflag.FlagSet, path string) ([]renderConfig, err
 	}
 	var out []renderConfig
 	for i, c := range configurations {
-		label := c.Label
-		if c.Stage != "" {
-			label = c.Stage + ": " + c.Label
-		}
-		r := renderConfig{Configuration: render.Configuration{
-			Label: label, Command: c.Command, GPU: gpu, Image: s.Engines[c.Command.Engine].Image, World: c.Config.GPUs, Bench: c.Bench,
-		}}
-		if s.Runtime.Docker != nil {
-			r.Image = cmp.Or(r.Image, s.Runtime.Docker.Image)
-		}
+		r := f.configuration(s, gpu, c)
 		r.Name = render.ObjectName(fmt.Sprintf("%s-%d-%s", cmp.Or(f.name, s.Name), i+1, c.Label))
-		r.Notes = []string{fmt.Sprintf("Study %s, %s", s.Name, label),
-			c.Command.Model + " on " + render.Hardware(gpu, max(f.Nodes, len(f.Hosts)), f.GPUs)}
-		if c.Refused != nil {
-			r.refused = c.Refused.Reason
-		}
 		out = append(out, r)
 	}
 	return out, nil
+}
+
+// configuration is one configuration of a study.
+func (f *renderFlags) configuration(s *study.Study, gpu arch.Accelerator, c study.Listed) renderConfig {
+	label := c.Label
+	if c.Stage != "" {
+		label = c.Stage + ": " + c.Label
+	}
+	r := renderConfig{Configuration: render.Configuration{
+		Label: label, Command: c.Command, GPU: gpu, Image: s.Engines[c.Command.Engine].Image, World: c.Config.GPUs, Bench: c.Bench,
+		Notes: []string{fmt.Sprintf("Study %s, %s", s.Name, label), c.Command.Model + " on " + render.Hardware(gpu, max(f.Nodes, len(f.Hosts)), f.GPUs)},
+	}}
+	if s.Runtime.Docker != nil {
+		r.Image = cmp.Or(r.Image, s.Runtime.Docker.Image)
+	}
+	if c.Refused != nil {
+		r.refused = c.Refused.Reason
+	}
+	return r
 }
 
 // siteOf takes from the study what flags leave open of its machines and containers.

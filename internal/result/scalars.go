@@ -5,7 +5,7 @@ import "slices"
 // scalars returns the figures of a run that are one number, in the block's
 // order first.
 func scalars() []Metric {
-	return slices.Concat(runScalars(), windowScalars(), streamScalars(), speculationScalars(), gpuScalars(), searchScalars(), telemetryScalars())
+	return slices.Concat(runScalars(), windowScalars(), streamScalars(), speculationScalars(), gpuScalars(), searchScalars(), telemetryScalars(), costScalars())
 }
 
 // runScalars are what the calls give over all of the run.
@@ -119,7 +119,7 @@ func searchScalars() []Metric {
 	}
 }
 
-// telemetryScalars are the rows of the metric table that readings and a price give.
+// telemetryScalars are the rows of the metric table that readings give.
 func telemetryScalars() []Metric {
 	const covered = "; absent unless readings cover 90 % of the window"
 	return []Metric{
@@ -175,7 +175,12 @@ func telemetryScalars() []Metric {
 			Doc: "Share of the processors' time in use, averaged over the machines that were read; the load generator's is in it where it runs on one of them" + covered + ".", Formula: "mean over hosts and W of cpu_utilization"},
 		{Name: "max_host_memory_gib", Label: "Peak host memory (GiB)", Unit: "GiB", Section: sectionTelemetry, Decimals: 2,
 			Doc: "The most memory in use on one machine.", Formula: "max over hosts and W of memory_used_bytes / 2^30"},
+	}
+}
 
+// costScalars are the rows of the metric table that a price gives.
+func costScalars() []Metric {
+	return []Metric{
 		{Name: "cost_per_million_output_tokens", Label: "Cost per million output tokens", Unit: "price", Section: sectionTelemetry, Better: Lower, Decimals: 4,
 			Doc: "What a million output tokens cost at the price of the deployment, in its currency, at the throughput of the whole run; absent without a price.", Formula: "price per hour / 3600 * D / sum of n * 10^6"},
 		{Name: "cost_per_million_tokens", Label: "Cost per million tokens", Unit: "price", Section: sectionTelemetry, Better: Lower, Decimals: 4,

@@ -41,7 +41,7 @@ func (s *raceState) pool() *pool {
 		}
 	}
 	for _, c := range s.draw() {
-		p.add(s.optionOf(c))
+		p.addNew(c)
 	}
 	return p
 }
@@ -57,6 +57,14 @@ func (p *pool) add(o *option) {
 	p.options = append(p.options, o)
 }
 
+// addNew takes a configuration of which it is still to be said what it is, which takes a
+// look at every trial.
+func (p *pool) addNew(config Config) {
+	if !p.have[config.key()] {
+		p.add(p.optionOf(config))
+	}
+}
+
 // best are the most promising.
 func (p *pool) best(n int) []*option {
 	all := slices.Clone(p.options)
@@ -70,7 +78,7 @@ func (p *pool) climb() {
 		for range climbSteps {
 			begun := len(p.options)
 			for _, k := range p.around(at.config) {
-				p.add(p.optionOf(k.Apply(at.config)))
+				p.addNew(k.Apply(at.config))
 			}
 			next := at
 			for _, o := range p.options[begun:] {

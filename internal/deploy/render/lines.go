@@ -34,10 +34,10 @@ func Lines(p Plan) ([]Line, error) {
 			}
 			var words []string
 			for _, v := range q.visible() {
-				words = append(words, v.name+"="+lineWord(v.value))
+				words = append(words, v.name+"="+v.value.quoted(engine.Quote, addressVariable))
 			}
 			for _, w := range q.argv {
-				words = append(words, lineWord(w))
+				words = append(words, w.quoted(engine.Quote, addressVariable))
 			}
 			l.Command = strings.Join(words, " ")
 			switch {
@@ -58,26 +58,8 @@ func Lines(p Plan) ([]Line, error) {
 	return append(out, routers...), nil
 }
 
-// lineWord is a word as a shell takes it.
-func lineWord(w word) string {
-	if len(w) == 0 {
-		return "''"
-	}
-	var b strings.Builder
-	for _, p := range w {
-		switch p.kind {
-		case literal:
-			b.WriteString(engine.Quote(p.text))
-		case secret:
-			fmt.Fprintf(&b, `"${%s}"`, p.text)
-		case file:
-			b.WriteString(engine.Quote(p.text))
-		case address:
-			fmt.Fprintf(&b, `"${%s}"`, AddressVariable(p.text))
-		}
-	}
-	return b.String()
-}
+// addressVariable is the address of a machine by its variable, as a shell takes it.
+func addressVariable(node string) string { return `"${` + AddressVariable(node) + `}"` }
 
 // AddressVariable is the variable that stands for the address of a machine which a plan does not know.
 func AddressVariable(node string) string {

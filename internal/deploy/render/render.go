@@ -79,6 +79,28 @@ type piece struct {
 // word is one argument, or one value of the environment.
 type word []piece
 
+// quoted is the word as a shell takes it, with what stands there for a file and for the
+// address of a machine.
+func (w word) quoted(fileAt, addressOf func(name string) string) string {
+	if len(w) == 0 {
+		return "''"
+	}
+	var b strings.Builder
+	for _, p := range w {
+		switch p.kind {
+		case literal:
+			b.WriteString(engine.Quote(p.text))
+		case secret:
+			fmt.Fprintf(&b, `"${%s}"`, p.text)
+		case file:
+			b.WriteString(fileAt(p.text))
+		case address:
+			b.WriteString(addressOf(p.text))
+		}
+	}
+	return b.String()
+}
+
 // variable is an entry of the environment.
 type variable struct {
 	name  string

@@ -193,25 +193,14 @@ func wrap(words []string) string {
 
 // word is a word as bash reads it.
 func (s *shell) word(w word, q process) string {
-	if len(w) == 0 {
-		return "''"
-	}
-	var b strings.Builder
-	for _, p := range w {
-		switch p.kind {
-		case literal:
-			b.WriteString(engine.Quote(p.text))
-		case secret:
-			fmt.Fprintf(&b, `"${%s}"`, p.text)
-		case file:
-			fmt.Fprintf(&b, `"$dir"/%s`, engine.Quote(q.name+"."+p.text))
-		case address:
-			if s.slurm {
-				fmt.Fprintf(&b, `"${addr[%d]}"`, s.plan.node(p.text))
-			}
+	fileAt := func(name string) string { return `"$dir"/` + engine.Quote(q.name+"."+name) }
+	addressOf := func(node string) string {
+		if !s.slurm {
+			return ""
 		}
+		return fmt.Sprintf(`"${addr[%d]}"`, s.plan.node(node))
 	}
-	return b.String()
+	return w.quoted(fileAt, addressOf)
 }
 
 // commonShell is what a script and a Slurm job share: waiting, and ending what was
