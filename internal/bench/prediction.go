@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"runtime"
+	"sync"
+	"sync/atomic"
 
 	"perflab/internal/engine"
 	"perflab/internal/field"
@@ -29,6 +32,20 @@ type Ratio struct {
 // Doubter is a Predictor that knows how far off it is; false where it knows no error.
 type Doubter interface {
 	Doubt(of, to Prediction, metric string) (Ratio, bool)
+}
+
+// OnEveryCore runs do for 0..n-1 on every core: for predictions, each of which takes one.
+func OnEveryCore(n int, do func(i int)) {
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range min(n, runtime.GOMAXPROCS(0)) {
+		wg.Go(func() {
+			for i := next.Add(1); i <= int64(n); i = next.Add(1) {
+				do(int(i - 1))
+			}
+		})
+	}
+	wg.Wait()
 }
 
 // Prediction is one run to make in virtual time.

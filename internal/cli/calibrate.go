@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"perflab/internal/arch"
+	"perflab/internal/bench"
 	"perflab/internal/calib"
 	"perflab/internal/durable"
 	"perflab/internal/engine"
@@ -115,7 +116,7 @@ func runCalibrate(ctx context.Context, env Env, f *calibrateFlags, sources []str
 	var fit *forecast.Fit
 	err = within(ctx, func() (err error) {
 		fit, err = forecast.Calibrate(o, forecast.FitOptions{
-			HoldOut: f.holdOut, Sources: names, Seed: f.seed, Each: onEveryCore,
+			HoldOut: f.holdOut, Sources: names, Seed: f.seed, Each: bench.OnEveryCore,
 			Log: func(format string, args ...any) { fmt.Fprintf(env.Stderr, format+"\n", args...) },
 		})
 		return err

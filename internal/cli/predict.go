@@ -239,7 +239,7 @@ func (f *predictFlags) predict(ctx context.Context, env Env, cal *calib.Calibrat
 		Options: f.options, Draws: f.draws, SLOs: f.bounds, Metrics: f.metrics, Latency: f.latency, Objective: f.objective,
 		Each: func(n int, do func(int)) {
 			all.Store(int64(n))
-			onEveryCore(n, func(i int) {
+			bench.OnEveryCore(n, func(i int) {
 				if ctx.Err() == nil {
 					do(i)
 				}

@@ -83,7 +83,9 @@ func (l *session) predictedAlike(p tune.Predictor, field *candidate.Field) strin
 		return ""
 	}
 	var logs []float64
-	for _, c := range field.Candidates() {
+	all := field.Candidates()
+	l.predictAll(p, all)
+	for _, c := range all {
 		if c.Refused != "" {
 			continue
 		}
@@ -96,11 +98,11 @@ func (l *session) predictedAlike(p tune.Predictor, field *candidate.Field) strin
 	if len(logs) < 2 || slices.Max(logs)-slices.Min(logs) > math.Log1p(l.Goal.MinGain/2) {
 		return ""
 	}
-	all := "Both"
+	these := "Both"
 	if len(logs) > 2 {
-		all = fmt.Sprintf("All %d", len(logs))
+		these = fmt.Sprintf("All %d", len(logs))
 	}
-	return fmt.Sprintf("%s configurations that may be raced are predicted within %.2g %% of each other on %s (SIMULATED)", all, 100*l.Goal.MinGain/2, l.Metric.Name)
+	return fmt.Sprintf("%s configurations that may be raced are predicted within %.2g %% of each other on %s (SIMULATED)", these, 100*l.Goal.MinGain/2, l.Metric.Name)
 }
 
 // predictedStep reports whether a small step from the baseline is predicted to gain what matters.

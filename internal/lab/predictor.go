@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"sync"
 
 	"perflab/internal/bench"
 	"perflab/internal/engine"
@@ -33,6 +34,7 @@ type replayPredictor struct {
 	l           *session
 	ctx         context.Context           // of the search: an interface of tune cannot pass it
 	stopped     func() bool               // the study was interrupted: a search that ranks ends at once
+	mu          sync.Mutex                // guards what follows: a search predicts several configurations at once
 	loads       map[string]*predictedLoad // by workload
 	predictions map[string]map[string]float64
 	fell        map[string]bool // predictions of runs that fall behind their rate
@@ -60,19 +62,28 @@ func (l *session) predictor(ctx context.Context) tune.Predictor {
 // Predict replays a part of a workload on a configuration, once.
 func (f *replayPredictor) Predict(c tune.Config, name string) (map[string]float64, bool) {
 	at := predictionKey(c, name)
+	f.mu.Lock()
 	figures, known := f.predictions[at]
+	f.mu.Unlock()
 	if !known && !f.stopped() {
 		var err error
 		if figures, err = f.replay(c, name); err != nil {
 			figures = nil
 		}
+		f.mu.Lock()
 		f.predictions[at] = figures
+		f.mu.Unlock()
 		f.l.watch.change(func(s *Status) {
 			s.Phase, s.Workload, s.Progress = PhaseRanking, "", nil
 			s.Ranked++
 		})
 	}
 	return figures, figures != nil
+}
+
+// PredictAll replays a part of a workload on several configurations, on every core.
+func (f *replayPredictor) PredictAll(of []tune.Config, name string) {
+	bench.OnEveryCore(len(of), func(i int) { f.Predict(of[i], name) })
 }
 
 // predictionKey tells predictions apart.
@@ -87,6 +98,8 @@ func predictionKey(c tune.Config, workload string) string {
 // behind reports whether a configuration is predicted to fall behind the rate of a workload.
 func (f *replayPredictor) behind(c tune.Config, workload string) bool {
 	f.Predict(c, workload)
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	return f.fell[predictionKey(c, workload)]
 }
 
@@ -108,7 +121,9 @@ func (f *replayPredictor) replay(c tune.Config, name string) (map[string]float64
 	if status, why := judgeRun(name, o.Summary); status != tune.Measured {
 		return nil, fmt.Errorf("predicted: %s", why)
 	}
+	f.mu.Lock()
 	f.fell[predictionKey(c, name)] = saturated(o.Summary)
+	f.mu.Unlock()
 	return o.Summary.Figures, nil
 }
 
@@ -126,6 +141,8 @@ func (f *replayPredictor) once(pl study.Configuration, name string, part *predic
 
 // load is the first requests of a workload, opened once.
 func (f *replayPredictor) load(name string) *predictedLoad {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if p, ok := f.loads[name]; ok {
 		return p
 	}
@@ -149,4 +166,4 @@ func (f *replayPredictor) load(name string) *predictedLoad {
 	return p
 }
 
-var _ tune.Predictor = (*replayPredictor)(nil)
+var _ tune.Parallel = (*replayPredictor)(nil)

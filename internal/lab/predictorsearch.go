@@ -51,6 +51,8 @@ func (f *replayPredictor) highest(pl study.Configuration, name string, s *study.
 func (f *replayPredictor) point(name string, step bench.Step) *predictedLoad {
 	spec := step.Load.Apply(f.l.WorkloadSpec(name, 0)).Sized(step.Requests)
 	at := name + " " + step.Load.String()
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if p, ok := f.loads[at]; ok && p.w != nil && p.w.Len() >= spec.NumPrompts {
 		return p
 	}

@@ -70,6 +70,7 @@ func Rank(ctx context.Context, s *study.Study, p bench.Predictor, watch func(Sta
 		out.Plan = race.Planned()
 	}
 	_, out.Unlaunched = st.(*tune.Forecast)
+	l.predictAll(predictor, field.Candidates())
 	base, based := l.predictedLog(predictor, s.BaselineConfig())
 	for _, a := range field.Candidates() {
 		c := PreviewCandidate{Label: a.Label, Prior: a.Prior, Refused: a.Refused}
@@ -111,14 +112,38 @@ func hasPrediction(a PreviewCandidate) int {
 	return 1
 }
 
+// weights are those of the workloads that the search is judged by.
+func (l *session) weights() map[string]float64 {
+	if w := l.Goal.Weights; len(w) > 0 {
+		return w
+	}
+	return map[string]float64{l.Workloads[0].Name: 1}
+}
+
+// predictAll predicts what may be raced together, where the predictor can.
+func (l *session) predictAll(p tune.Predictor, all []tune.Candidate) {
+	together, ok := p.(tune.Parallel)
+	if !ok {
+		return
+	}
+	var runnable []tune.Config
+	for _, c := range all {
+		if c.Refused == "" {
+			runnable = append(runnable, c.Config)
+		}
+	}
+	weights := l.weights()
+	for _, w := range l.Workloads {
+		if weights[w.Name] > 0 {
+			together.PredictAll(runnable, w.Name)
+		}
+	}
+}
+
 // predictedLog is the logarithm of the objective in the direction that is better, by
 // prediction: over weighted workloads the mean.
 func (l *session) predictedLog(p tune.Predictor, c tune.Config) (float64, bool) {
-	o := l.Goal
-	weights := o.Weights
-	if len(weights) == 0 {
-		weights = map[string]float64{l.Workloads[0].Name: 1}
-	}
+	o, weights := l.Goal, l.weights()
 	sum, all := 0.0, 0.0
 	for _, w := range l.Workloads {
 		part := weights[w.Name]

@@ -99,11 +99,19 @@ func (s *forecastState) run(ask func(Proposal) Observation) {
 	}
 	first := s.look(base.config, theBaseline)
 	first.trial = base.trial
+	var all []Config
 	for _, c := range s.candidates {
-		if f := s.look(c.Config, c.origin); c.Named && c.Refused == "" && f != first {
-			s.named = append(s.named, f)
-			s.show(f, NamedStage)
+		all = append(all, c.Config)
+		if c.Named && c.Refused == "" {
+			if f := s.look(c.Config, c.origin); f != first {
+				s.named = append(s.named, f)
+				s.show(f, NamedStage)
+			}
 		}
+	}
+	s.predictAhead(all)
+	for _, c := range s.candidates {
+		s.look(c.Config, c.origin)
 	}
 	s.explore()
 	for {
@@ -175,7 +183,9 @@ func (s *forecastState) explore() {
 func (s *forecastState) climb(f *foreseen) {
 	for {
 		next := f
-		for _, k := range slices.Concat(s.search.Steps(f.config), s.swaps(f.config)) {
+		changes := slices.Concat(s.search.Steps(f.config), s.swaps(f.config))
+		s.predictAhead(made(f.config, changes))
+		for _, k := range changes {
 			n := s.look(k.Apply(f.config), f.origin.with(k))
 			if s.bounds.prefer(n.score, next.score) && (next != f || s.over(n, f) > forecastStep) {
 				next = n

@@ -109,6 +109,35 @@ func (m *model) predict(config Config) *prediction {
 	return f
 }
 
+// predictAhead has configurations predicted together, where the predictor can, of which each
+// will be asked for.
+func (m *model) predictAhead(configs []Config) {
+	p, ok := m.predictor.(Parallel)
+	if !ok {
+		return
+	}
+	var fresh []Config
+	have := map[string]bool{}
+	for _, c := range configs {
+		if k := c.key(); !have[k] && m.predictions[k] == nil && m.search.Refuse(c) == "" {
+			have[k] = true
+			fresh = append(fresh, c)
+		}
+	}
+	for _, w := range m.workloads() {
+		p.PredictAll(fresh, w)
+	}
+}
+
+// made are configurations with each of some changes.
+func made(from Config, changes []Change) []Config {
+	var out []Config
+	for _, k := range changes {
+		out = append(out, k.Apply(from))
+	}
+	return out
+}
+
 // base0 is the logarithm of what is predicted of the baseline.
 func (m *model) base0() float64 {
 	if m.foretold == nil {

@@ -29,6 +29,13 @@ func (s *raceState) contender(config Config) *contender {
 // rank orders the candidates by what is predicted, refused ones last.
 func (m *model) rank(candidates []Candidate) []*contender {
 	var out []*contender
+	var runnable []Config
+	for _, k := range candidates {
+		if k.Refused == "" {
+			runnable = append(runnable, Change{}.Apply(k.Config))
+		}
+	}
+	m.predictAhead(runnable)
 	seen := map[string]bool{}
 	for _, k := range candidates {
 		k.Config = Change{}.Apply(k.Config)
@@ -93,7 +100,9 @@ func (m *model) climb(c *contender) *contender {
 	for range predictedSteps {
 		best := at.point.X + predictedGain
 		var step *Change
-		for _, k := range m.search.Steps(at.Config) {
+		steps := m.search.Steps(at.Config)
+		m.predictAhead(made(at.Config, steps))
+		for _, k := range steps {
 			config := k.Apply(at.Config)
 			if m.search.Refuse(config) != "" || !m.predictedToMeet(config) {
 				continue

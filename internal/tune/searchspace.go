@@ -45,6 +45,13 @@ type Predictor interface {
 	Predict(c Config, workload string) (figures map[string]float64, ok bool)
 }
 
+// Parallel is a Predictor that predicts several configurations in the time of a few, and
+// answers from memory what it has predicted.
+type Parallel interface {
+	Predictor
+	PredictAll(of []Config, workload string)
+}
+
 // Candidate is a whole configuration that a search may begin with.
 type Candidate struct {
 	Label   string `json:"label"`
