@@ -14,11 +14,12 @@ func (c Command) Argv() []string {
 	if err != nil {
 		return nil
 	}
-	args, err := c.paramArgs(e)
+	s := speller{c, e}
+	args, err := s.args()
 	if err != nil {
 		return nil
 	}
-	args = slices.Concat(c.head(e), args, c.Extra, c.Unread)
+	args = slices.Concat(s.head(), args, c.Extra, c.Unread)
 	switch files := c.Files(); {
 	case len(files) > 0:
 		return append(args, e.file.flag, "{file:"+files[0].Name+"}")
@@ -39,27 +40,34 @@ func (c Command) ArgvPort(host, port string) []string {
 	return append(c.Argv(), e.hostFlag, host, e.portFlag, port)
 }
 
-func (c Command) head(e *Engine) []string {
-	head := slices.Clone(e.launch)
-	switch {
-	case e.cli.plain && !isGGUF(c.Model):
-		head = append(head, "-hf")
-	case e.modelFlag != "":
-		head = append(head, e.modelFlag)
-	}
-	return append(head, c.Model)
+// speller puts a command into the words of its engine.
+type speller struct {
+	Command
+	engine *Engine
 }
 
-// paramArgs is the parameters as flags, in the catalogue's order.
-func (c Command) paramArgs(e *Engine) ([]string, error) {
+// head is how the engine is launched with the command's model.
+func (s speller) head() []string {
+	head := slices.Clone(s.engine.launch)
+	switch {
+	case s.engine.cli.plain && !isGGUF(s.Model):
+		head = append(head, "-hf")
+	case s.engine.modelFlag != "":
+		head = append(head, s.engine.modelFlag)
+	}
+	return append(head, s.Model)
+}
+
+// args are the parameters as flags, in the catalogue's order.
+func (s speller) args() ([]string, error) {
 	var args []string
-	for i := range e.Params {
-		p := &e.Params[i]
-		value, ok := c.Params[p.Name]
-		if !ok || value == "" || c.inFile(e, p) {
+	for i := range s.engine.Params {
+		p := &s.engine.Params[i]
+		value, ok := s.Params[p.Name]
+		if !ok || value == "" || s.inFile(p) {
 			continue
 		}
-		more, err := c.spell(e, p, value)
+		more, err := s.spell(p, value)
 		if err != nil {
 			return nil, err
 		}
@@ -71,37 +79,39 @@ func (c Command) paramArgs(e *Engine) ([]string, error) {
 // attentionGroups is what says dp and attention_dp at once in newer versions of SGLang.
 const attentionGroups = "--attn-dp-size"
 
-func (c Command) grouped(e *Engine) bool {
-	return e.Name == "sglang" && c.Params[AttentionDP] == "true" && c.Count(DP) > 1 && e.has(c, attentionGroups)
+// grouped reports whether attentionGroups says dp and attention_dp.
+func (s speller) grouped() bool {
+	return s.engine.Name == "sglang" && s.Params[AttentionDP] == "true" && s.Count(DP) > 1 && s.engine.has(s.Command, attentionGroups)
 }
 
-func (c Command) spell(e *Engine, p *Param, value string) ([]string, error) {
+// spell is one parameter as flags.
+func (s speller) spell(p *Param, value string) ([]string, error) {
 	switch {
-	case p.Name == DP && c.grouped(e):
+	case p.Name == DP && s.grouped():
 		return nil, nil
-	case p.Name == AttentionDP && c.grouped(e):
-		return []string{attentionGroups, c.Params[DP]}, nil
+	case p.Name == AttentionDP && s.grouped():
+		return []string{attentionGroups, s.Params[DP]}, nil
 	case p.Name == Disaggregation: // said by which processes there are: see Members
 		return nil, nil
 	case p.Name == Speculative:
-		s, err := parseSpec(value)
+		guess, err := parseSpec(value)
 		if err != nil {
 			return nil, err
 		}
-		return specArgs(e.Name, s)
-	case e.cli.plain:
-		return c.llamacppSpell(e, p, value)
+		return specArgs(s.engine.Name, guess)
+	case s.engine.cli.plain:
+		return s.llamacppSpell(p, value)
 	case p.Kind == Bool && !p.Ranks:
-		return p.switchArgs(e, c, value)
+		return p.switchArgs(s.engine, s.Command, value)
 	case len(p.Flags) == 0:
-		return nil, e.lacks(p, value)
+		return nil, s.engine.lacks(p, value)
 	}
-	flag := e.spelling(c, p.Flags)
+	flag := s.engine.spelling(s.Command, p.Flags)
 	switch value = cmp.Or(p.Spell[value], value); {
 	case p.Ranks && value == "false":
 		value = "1"
 	case p.Ranks && value == "true":
-		value = cmp.Or(c.Params[TP], "1")
+		value = cmp.Or(s.Params[TP], "1")
 	case strings.HasPrefix(value, "-"): // would read as a flag
 		return []string{flag + "=" + value}, nil
 	}

@@ -17,7 +17,7 @@ func (c Command) Files() []File {
 	if err != nil {
 		return nil
 	}
-	tree, err := c.content(e)
+	tree, err := speller{c, e}.content()
 	if err != nil || len(tree) == 0 {
 		return nil
 	}
@@ -36,12 +36,13 @@ func (e *Engine) inFile(p *Param, version string) bool {
 
 // inFile is Engine.inFile for the command's version. A parameter that has a flag in any
 // version keeps it beside a file of the user's own.
-func (c Command) inFile(e *Engine, p *Param) bool {
-	return e.inFile(p, c.Version) && (c.FilePath == "" || len(p.Flags) == 0)
+func (s speller) inFile(p *Param) bool {
+	return s.engine.inFile(p, s.Version) && (s.FilePath == "" || len(p.Flags) == 0)
 }
 
 // content is the configuration file: parameters without a flag, over what File says.
-func (c Command) content(e *Engine) (map[string]any, error) {
+func (s speller) content() (map[string]any, error) {
+	c, e := s.Command, s.engine
 	if e.file == nil {
 		if len(c.File) > 0 {
 			return nil, fmt.Errorf("%s takes no configuration file here: use its flags", e.Title)
@@ -59,7 +60,7 @@ func (c Command) content(e *Engine) (map[string]any, error) {
 	for i := range e.Params {
 		p := &e.Params[i]
 		value, ok := c.Params[p.Name]
-		if !ok || value == "" || !c.inFile(e, p) {
+		if !ok || value == "" || !s.inFile(p) {
 			continue
 		}
 		if err := trtllmPut(tree, p, value); err != nil {
@@ -122,6 +123,6 @@ func (c Command) WithFile(content map[string]any) (Command, error) {
 	if len(c.Params) == 0 {
 		c.Params = nil
 	}
-	_, err = c.content(e)
+	_, err = speller{c, e}.content()
 	return c, err
 }

@@ -76,7 +76,7 @@ func (c Command) Fit(typed ...string) *Rejection {
 	}
 	args := typed
 	if len(typed) == 0 {
-		if args, err = c.paramArgs(e); err != nil {
+		if args, err = (speller{c, e}).args(); err != nil {
 			return nil
 		}
 		args = append(args, c.Extra...)

@@ -10,25 +10,25 @@ import (
 const llamacppAutoSlots = 4
 
 // llamacppSpell is a parameter as llama-server's flags.
-func (c Command) llamacppSpell(e *Engine, p *Param, value string) ([]string, error) {
+func (s speller) llamacppSpell(p *Param, value string) ([]string, error) {
 	switch {
 	case p.Name == MaxModelLen:
-		return c.llamacppContext(value)
+		return s.llamacppContext(value)
 	case p.fixed():
-		return nil, e.lacks(p, value)
+		return nil, s.engine.lacks(p, value)
 	case p.Kind == Bool:
-		return p.switchArgs(e, c, value)
+		return p.switchArgs(s.engine, s.Command, value)
 	}
 	value = cmp.Or(p.Spell[value], value)
 	if p.Name == KVDtype {
 		return []string{"-ctk", value, "-ctv", value}, nil
 	}
-	return []string{e.spelling(c, p.Flags), value}, nil
+	return []string{s.engine.spelling(s.Command, p.Flags), value}, nil
 }
 
 // llamacppContext gives every slot a context of so many tokens.
-func (c Command) llamacppContext(length string) ([]string, error) {
-	if given := c.Params[ContextSize]; given != "" && given != "0" {
+func (s speller) llamacppContext(length string) ([]string, error) {
+	if given := s.Params[ContextSize]; given != "" && given != "0" {
 		return nil, &Rejection{Rule: "context", Log: "error: invalid argument: --max-model-len",
 			Reason: fmt.Sprintf("%s=%s and %s=%s both set the context of llama.cpp: give one of them", MaxModelLen, length, ContextSize, given)}
 	}
@@ -36,7 +36,7 @@ func (c Command) llamacppContext(length string) ([]string, error) {
 	if err != nil || n < 1 {
 		return nil, fmt.Errorf("parameter %s=%q: not a number of tokens", MaxModelLen, length)
 	}
-	slots, _ := c.llamacppSlots()
+	slots, _ := s.llamacppSlots()
 	return []string{"-c", strconv.Itoa(n * slots)}, nil
 }
 

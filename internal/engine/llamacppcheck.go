@@ -16,7 +16,8 @@ func (c Command) Check() *Rejection {
 	if c.Engine != "llamacpp" {
 		return nil
 	}
-	for _, rule := range []func() *Rejection{c.llamacppLimits, c.llamacppCache, c.llamacppDraft} {
+	s := llamaServer{c}
+	for _, rule := range []func() *Rejection{s.limits, s.cache, s.draft} {
 		if r := rule(); r != nil {
 			return r
 		}
@@ -24,9 +25,12 @@ func (c Command) Check() *Rejection {
 	return nil
 }
 
-// llamacppLimits: it aborts without a batch, or with a negative context, and has
+// llamaServer is a command as llama-server takes it, or does not.
+type llamaServer struct{ Command }
+
+// limits: it aborts without a batch, or with a negative context, and has
 // sequence numbers for 256 slots.
-func (c Command) llamacppLimits() *Rejection {
+func (c llamaServer) limits() *Rejection {
 	if n := c.number(MaxNumSeqs, 1); n > 256 {
 		return &Rejection{Rule: "slots", Log: "llama_init_from_model: failed to initialize the context: n_seq_max must be <= 256",
 			Reason: fmt.Sprintf("max_num_seqs %d is more than the 256 slots that llama-server can have: use at most 256", n)}
@@ -43,8 +47,8 @@ func (c Command) llamacppLimits() *Rejection {
 	return nil
 }
 
-// llamacppCache: only fused attention reads quantised values.
-func (c Command) llamacppCache() *Rejection {
+// cache: only fused attention reads quantised values.
+func (c llamaServer) cache() *Rejection {
 	values := cmp.Or(c.Flag("--cache-type-v"), c.Params[KVDtype])
 	if c.Params[FlashAttention] != "off" || !strings.Contains(values, "q") {
 		return nil
@@ -53,8 +57,8 @@ func (c Command) llamacppCache() *Rejection {
 		Reason: fmt.Sprintf("a cache of values in %s needs flash attention, which is off: set flash_attention to on or auto, or keep values in f16", values)}
 }
 
-// llamacppDraft: without its draft model llama-server starts, and does not speculate.
-func (c Command) llamacppDraft() *Rejection {
+// draft: without its draft model llama-server starts, and does not speculate.
+func (c llamaServer) draft() *Rejection {
 	s, err := parseSpec(c.Params[Speculative])
 	if err != nil || s.draft != "" || !s.needsDraft() {
 		return nil
@@ -74,9 +78,9 @@ func (c Command) Modelled() error {
 	return ErrMeasuredOnly
 }
 
-// outlineLlamacpp is what a command of llama-server says without a model. MaxLen is 0
+// outline is what a command of llama-server says without a model. MaxLen is 0
 // where the model decides.
-func (c Command) outlineLlamacpp(e *Engine, g arch.Accelerator, devices int) (Config, error) {
+func (c llamaServer) outline(e *Engine, g arch.Accelerator, devices int) (Config, error) {
 	if r := cmp.Or(c.Fit(), c.Check()); r != nil {
 		return Config{}, r
 	}

@@ -53,7 +53,7 @@ func build(engineName, model string, params map[string]string, extra []string, o
 		}
 		c.Params[name] = value
 	}
-	args, err := c.paramArgs(e)
+	args, err := speller{c, e}.args()
 	if err != nil {
 		return Command{}, err
 	}
@@ -62,7 +62,7 @@ func build(engineName, model string, params map[string]string, extra []string, o
 	}
 	// Reading the line back lets the engine's own parser judge every value, and
 	// files further flags that are parameters as such.
-	out, err := parse(slices.Concat(c.head(e), args, extra), open)
+	out, err := parse(slices.Concat(speller{c, e}.head(), args, extra), open)
 	if err != nil {
 		return Command{}, err
 	}
@@ -90,6 +90,6 @@ func (c Command) inherit(e *Engine, params map[string]string) (Command, error) {
 		}
 		c.Params[name] = params[name]
 	}
-	_, err := c.content(e)
+	_, err := speller{c, e}.content()
 	return c, err
 }

@@ -80,7 +80,7 @@ func (u PoolUse) Args(of Command) ([]string, error) {
 		return nil, err
 	}
 	of.Params = u.Params
-	args, err := of.paramArgs(e)
+	args, err := speller{of, e}.args()
 	return append(args, u.Extra...), err
 }
 
@@ -119,7 +119,7 @@ func (c Command) use(e *Engine, pool string, flags []string) (PoolUse, error) {
 	if len(flags) == 0 {
 		return PoolUse{}, nil
 	}
-	m, err := Parse(slices.Concat(c.head(e), flags))
+	m, err := Parse(slices.Concat(speller{c, e}.head(), flags))
 	switch {
 	case err != nil:
 		return PoolUse{}, fmt.Errorf("%s engines: %w", pool, err)

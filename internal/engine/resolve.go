@@ -50,7 +50,7 @@ func (c Command) Outline(m arch.Model, g arch.Accelerator, devices int) (Config,
 	case err != nil:
 		return Config{}, err
 	case e.MeasuredOnly:
-		return c.outlineLlamacpp(e, g, devices)
+		return llamaServer{c}.outline(e, g, devices)
 	case e.Name == "trtllm" || g.Known():
 		return c.Resolve(m, g, devices)
 	}

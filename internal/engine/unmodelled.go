@@ -41,7 +41,7 @@ func (c Command) unmodelledParams() (names []string) {
 		modelled := name == CapacityPolicy && value != "static_batch"
 		switch {
 		case p == nil || value == "" || value == p.Default || value == "false" || modelled:
-		case c.inFile(e, p) || len(p.Flags) == 0:
+		case (speller{c, e}).inFile(p) || len(p.Flags) == 0:
 			names = append(names, p.Key)
 		default:
 			names = append(names, flagTables()[c.Engine][p.Flags[0]].def.Flag)

@@ -21,16 +21,20 @@ func Plots(s outcome.Study) []plot.Plot {
 		return race{x}.plots() // launches under a part of the load are no bars beside the others
 	}
 	var out []plot.Plot
-	for _, draw := range []func(study) (plot.Plot, bool){objectiveByTrial, casesByWorkload, tradeOff} {
-		if p, ok := draw(x); ok {
+	of := studyPlot{x}
+	for _, draw := range []func() (plot.Plot, bool){of.objectiveByTrial, of.casesByWorkload, of.tradeOff} {
+		if p, ok := draw(); ok {
 			out = append(out, p)
 		}
 	}
 	return out
 }
 
+// studyPlot draws a study.
+type studyPlot struct{ study }
+
 // stageColours gives each stage of the trials a series, in order.
-func (x study) stageColours() (names []string, of map[string]int) {
+func (x studyPlot) stageColours() (names []string, of map[string]int) {
 	of = map[string]int{}
 	for _, t := range x.Trials {
 		if _, ok := of[t.Stage]; !ok {
@@ -41,7 +45,7 @@ func (x study) stageColours() (names []string, of map[string]int) {
 	return names, of
 }
 
-func (x study) stageLegend(c *plot.Canvas, y float64) (height float64) {
+func (x studyPlot) stageLegend(c *plot.Canvas, y float64) (height float64) {
 	names, _ := x.stageColours()
 	classes := make([]string, len(names))
 	for i := range names {
@@ -52,7 +56,7 @@ func (x study) stageLegend(c *plot.Canvas, y float64) (height float64) {
 
 // objectiveByTrial is a bar per trial, in the order of measuring. A trial
 // without a figure to believe is a hatched field with its status.
-func objectiveByTrial(x study) (plot.Plot, bool) {
+func (x studyPlot) objectiveByTrial() (plot.Plot, bool) {
 	if len(x.Trials) == 0 {
 		return plot.Plot{}, false
 	}
@@ -90,7 +94,7 @@ func objectiveByTrial(x study) (plot.Plot, bool) {
 }
 
 // valueAxis draws the grid of horizontal bars from left on.
-func (x study) valueAxis(c *plot.Canvas, left, top, most float64, after string) plot.Scale {
+func (x studyPlot) valueAxis(c *plot.Canvas, left, top, most float64, after string) plot.Scale {
 	t := plot.Ticks(0, most, 5)
 	s := plot.Scale{Hi: t[len(t)-1], From: left, To: c.W - 190}
 	for _, v := range t {
@@ -102,7 +106,7 @@ func (x study) valueAxis(c *plot.Canvas, left, top, most float64, after string) 
 }
 
 // axis titles an axis: the label with the direction that is better.
-func (x study) axis(m result.Metric) string {
+func (x studyPlot) axis(m result.Metric) string {
 	switch {
 	case m.Name == x.objective.Name && x.lower(), m.Better == result.Lower:
 		return m.Label + ", lower is better"
@@ -112,7 +116,7 @@ func (x study) axis(m result.Metric) string {
 	return m.Label
 }
 
-func (x study) trialBar(c *plot.Canvas, t *outcome.Trial, label string, s plot.Scale, left, y, h float64) {
+func (x studyPlot) trialBar(c *plot.Canvas, t *outcome.Trial, label string, s plot.Scale, left, y, h float64) {
 	_, colour := x.stageColours()
 	role := x.role(t.ID)
 	class := ""
@@ -143,7 +147,7 @@ func (x study) trialBar(c *plot.Canvas, t *outcome.Trial, label string, s plot.S
 }
 
 // casesByWorkload is a pair of bars per workload: baseline and recommendation.
-func casesByWorkload(x study) (plot.Plot, bool) {
+func (x studyPlot) casesByWorkload() (plot.Plot, bool) {
 	var most float64
 	left := 0.0
 	for _, k := range x.Cases {
@@ -172,7 +176,7 @@ func casesByWorkload(x study) (plot.Plot, bool) {
 }
 
 // sides names both sides of the comparison.
-func (x study) sides() []string {
+func (x studyPlot) sides() []string {
 	n := []string{"Baseline", x.standing().word}
 	for i, p := range []*outcome.Pick{x.Baseline, x.Recommended} {
 		if p != nil {
@@ -182,7 +186,7 @@ func (x study) sides() []string {
 	return n
 }
 
-func (x study) caseBar(c *plot.Canvas, class, weight string, sum *result.Summary, s plot.Scale, y, h float64, after string) {
+func (x studyPlot) caseBar(c *plot.Canvas, class, weight string, sum *result.Summary, s plot.Scale, y, h float64, after string) {
 	v, ok := value(sum, x.objective)
 	if !ok {
 		c.Hatched(s.From, y, s.To-s.From, h, missing)
@@ -195,7 +199,7 @@ func (x study) caseBar(c *plot.Canvas, class, weight string, sum *result.Summary
 
 // tradeOff is a point per measured trial: what a throughput costs in time per
 // token.
-func tradeOff(x study) (plot.Plot, bool) {
+func (x studyPlot) tradeOff() (plot.Plot, bool) {
 	mx, my := metric("mean_tpot_ms"), x.objective
 	if my.Unit == "ms" || my.Unit == "s" {
 		my = metric("total_token_throughput")
