@@ -68,7 +68,7 @@ func (c *checker) values() {
 		c.survey()
 		c.noCatalogueSearch()
 	case Race, Random, Grid, TPE:
-		c.catalogueSearch()
+		catalogueChecker{c}.check()
 	default:
 		c.add("strategy", "strategy %q is not known: use %s", s.Strategy, strings.Join(Strategies(), ", "))
 	}

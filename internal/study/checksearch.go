@@ -14,8 +14,11 @@ import (
 	"perflab/internal/input"
 )
 
-// catalogueSearch checks a study whose strategy searches the catalogue.
-func (c *checker) catalogueSearch() {
+// catalogueChecker checks what a study says to a search of the catalogue.
+type catalogueChecker struct{ *checker }
+
+// check checks a study whose strategy searches the catalogue.
+func (c catalogueChecker) check() {
 	c.baselineAndStages()
 	c.space()
 	for i, k := range c.s.Arms {
@@ -47,14 +50,14 @@ func (c *checker) noCatalogueSearch() {
 }
 
 // race checks how a race is run.
-func (c *checker) race() {
+func (c catalogueChecker) race() {
 	r := c.s.Search.Race
 	if r != (RaceUse{}) && c.s.Strategy != Race {
 		c.add("race", "race belongs to strategy race, not %s", c.s.Strategy)
 		return
 	}
 	if r.Rounds < 0 || r.Rounds == 1 || r.Rounds > mostRounds {
-		c.add("race.rounds", "rounds is %d: give 2 to %d launches of each of the best, 3 is the default", r.Rounds, mostRounds)
+		c.add("race.rounds", "rounds is %d: give 2 to %d launches of each of the best, the default is 3, with a budget under 16 launches 2", r.Rounds, mostRounds)
 	}
 	if !(r.ShortLoad >= 0 && r.ShortLoad <= 1) {
 		c.add("race.short_load", "short_load is %v: give a share of the load above 0, up to 1", r.ShortLoad)
@@ -66,7 +69,7 @@ const mostRounds = 50
 
 // space checks the parameters that the study narrows, each value as the engines
 // that may be tried take it.
-func (c *checker) space() {
+func (c catalogueChecker) space() {
 	s := c.s
 	for _, name := range slices.Sorted(maps.Keys(s.Space)) {
 		at := "space." + name
@@ -92,7 +95,7 @@ func (c *checker) space() {
 
 // choices checks the values of one parameter. What an engine lacks costs it the
 // configurations that have it; only what none can read is a fault of the file.
-func (c *checker) choices(at, name string, values []string) {
+func (c catalogueChecker) choices(at, name string, values []string) {
 	if c.s.Baseline == nil {
 		return
 	}
@@ -109,7 +112,7 @@ func (c *checker) choices(at, name string, values []string) {
 }
 
 // priors reads the files of recipes and keeps those that the study may try.
-func (c *checker) priors() {
+func (c catalogueChecker) priors() {
 	if c.s.Baseline == nil {
 		return
 	}
