@@ -55,7 +55,7 @@ func NewForecast(g SearchSpace, p Predictor, s Space, o Objective) (*Forecast, e
 	if err != nil {
 		return nil, err
 	}
-	f := &Forecast{state: &forecastState{raceState: race.state, known: map[string]*foreseen{}}}
+	f := &Forecast{state: &forecastState{launcher: race.state.launcher, known: map[string]*foreseen{}}}
 	f.body = f.state.run
 	return f, nil
 }
@@ -66,10 +66,9 @@ func (f *Forecast) Result() Result {
 	return f.state.result()
 }
 
-// forecastState is how far a search by prediction has come. Of the race it has what a race
-// knows of configurations, and none of what it does to launch them.
+// forecastState is how far a search by prediction has come.
 type forecastState struct {
-	*raceState
+	*launcher
 	known    map[string]*foreseen
 	order    []*foreseen // predicted, in order
 	named    []*foreseen
@@ -183,7 +182,7 @@ func (s *forecastState) explore() {
 func (s *forecastState) climb(f *foreseen) {
 	for {
 		next := f
-		changes := slices.Concat(s.search.Steps(f.config), s.swaps(f.config))
+		changes := s.around(f.config)
 		s.predictAhead(made(f.config, changes))
 		for _, k := range changes {
 			n := s.look(k.Apply(f.config), f.origin.with(k))

@@ -96,13 +96,13 @@ func (p *pool) climb() {
 
 // around are small changes of a configuration: steps on ladders, and other values of one
 // choice.
-func (s *raceState) around(config Config) []Change {
+func (s *launcher) around(config Config) []Change {
 	return slices.Concat(s.search.Steps(config), s.swaps(config))
 }
 
 // swaps change one choice of a configuration to what a candidate of its engine has
 // there: with the settings that were found since, another layout may be the better one.
-func (s *raceState) swaps(config Config) []Change {
+func (s *launcher) swaps(config Config) []Change {
 	var out []Change
 	for _, axis := range s.axes {
 		if axis.Ordered || axis.Name == engineParameter {

@@ -105,7 +105,7 @@ func NewRace(g SearchSpace, p Predictor, s Space, o Objective, b Budget, r RaceO
 	guard := &guarded{history: h, rules: g.Rules, verdicts: map[string]PairedTest{}, diverged: map[string]float64{}}
 	m := &model{guarded: guard, search: g, predictor: p, axes: axes(g, s), predictions: map[string]*prediction{}, foretells: map[string]bool{}}
 	m.choices = m.varying()
-	race := &Race{asked: asked, state: &raceState{model: m, vain: map[string]bool{}}}
+	race := &Race{asked: asked, state: &raceState{launcher: &launcher{model: m}, vain: map[string]bool{}}}
 	race.body = race.state.run
 	return race, nil
 }
@@ -129,12 +129,17 @@ func (r *Race) Result() Result {
 	return r.state.conclude()
 }
 
-// raceState is how far a race has come.
-type raceState struct {
+// launcher is what a search knows of configurations, and how it has one measured.
+type launcher struct {
 	*model
 	ask        func(Proposal) Observation
-	finished   bool
 	candidates []*contender
+}
+
+// raceState is how far a race has come.
+type raceState struct {
+	*launcher
+	finished   bool
 	steps      []Entry // repairs and refinements
 	phases     []phaseStart
 	vain       map[string]bool // repairs that did not help
@@ -182,7 +187,7 @@ func (s *raceState) begin(name string) {
 }
 
 // measure proposes a trial and takes its end.
-func (s *raceState) measure(p Proposal, from lineage) *trial {
+func (s *launcher) measure(p Proposal, from lineage) *trial {
 	p.Trial = len(s.trials) + 1
 	if p.Workloads == nil {
 		p.Workloads = s.workloads()

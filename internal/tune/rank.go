@@ -18,7 +18,7 @@ type contender struct {
 func (c *contender) runnable() bool { return c.Refused == "" }
 
 // contender is the candidate that has a configuration and runs; nil for none.
-func (s *raceState) contender(config Config) *contender {
+func (s *launcher) contender(config Config) *contender {
 	i := slices.IndexFunc(s.candidates, func(c *contender) bool { return c.runnable() && maps.Equal(c.Config, config) })
 	if i < 0 {
 		return nil
