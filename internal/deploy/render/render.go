@@ -21,6 +21,7 @@ import (
 	"strings"
 
 	"perflab/internal/deploy"
+	"perflab/internal/engine"
 	"perflab/internal/engine/cluster"
 	"perflab/internal/redact"
 )
