@@ -86,6 +86,9 @@ func (b Runner) clientHeader(w *workload.Workload, c *openai.Client, simulated b
 		return h, err
 	}
 	h.Clock, h.Lengths = c.Clock(), lengths(c, w)
+	if w.Spec().UntilPrecision != "" {
+		h.Requests = 0 // what is found on the way decides
+	}
 	h.LateReads = h.Clock == result.ClockKernel // net/http does not say when a socket was empty
 	return h, nil
 }
@@ -222,21 +225,26 @@ func (b Runner) measure(ctx context.Context, h result.Header, w *workload.Worklo
 	b.phase(PhaseMeasuring)
 	defer debug.SetGCPercent(debug.SetGCPercent(HeapGrowth))
 	count := b.collector(tok, acc, dir)
-	o := b.options(w)
+	precision := watch(w.Spec())
+	o := precision.options(b.options(w))
 	if dir != nil && (b.Spec.Telemetry > 0 || len(b.Sources) > 0) {
 		var written func()
 		o.Begun, written = follow(rec, dir.KeepReadings(), h.Simulated)
 		defer written()
 	}
-	stats, err := load.Run(ctx, w.All(), Senders(clients), o, count.add)
+	stats, err := load.Run(ctx, w.All(), Senders(clients), o, func(c result.Call) {
+		precision.add(&c)
+		count.add(c)
+	})
 	if err != nil {
 		return nil, err
 	}
 	count.finish()
-	if w.Len() == 0 {
+	if h.Requests == 0 {
 		out.Totals = sentTotals(acc)
 	}
 	out.Client = &stats.Client
+	out.Client.Precision = precision.found()
 	for _, c := range clients {
 		most, opened := c.Sockets()
 		out.Client.Sockets, out.Client.Opened = out.Client.Sockets+most, out.Client.Opened+opened

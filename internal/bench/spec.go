@@ -111,7 +111,7 @@ func (s Spec) Validate() error {
 	if err := s.CheckCache(); err != nil {
 		errs = append(errs, err)
 	}
-	errs = append(errs, s.Workload.Validate(), ChatOnly(s.Workload, s.Backend), ScenarioFits(s.Workload.Scenario, s.Backend))
+	errs = append(errs, s.Workload.Validate(), s.checkPrecision(), ChatOnly(s.Workload, s.Backend), ScenarioFits(s.Workload.Scenario, s.Backend))
 	return errors.Join(errs...)
 }
 

@@ -139,6 +139,7 @@ func (f *benchFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&s.Model, "model", "", "model name sent with each request")
 	fs.StringVar(&f.served, "served-model-name", "", "name the server serves it under, when it is not --model")
 	addWorkloadFlags(fs, &s.Workload, &f.rate)
+	addUntilFlags(fs, &s.Workload)
 	fs.StringVar(&s.Cache, "cache", bench.CacheUnique, "unique (prompts new to the server: draws --seed where it is not given, and --nonce for texts of a file), reset (empties the server's prefix cache first), warm (sends the prompts once before) or shared (hits of earlier runs count)")
 	fs.IntVar(&s.Warmups, "num-warmups", 8, "requests sent and thrown away before the run, for each endpoint; their prompts are never in the measured set")
 	fs.Float64Var(&f.readyS, "ready-check-timeout-sec", 0, "wait this long for the server to answer; 0 does not wait")

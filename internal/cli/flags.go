@@ -30,7 +30,7 @@ func benchGroups() []flagGroup {
 		{"Made-up prompts", datasetFlags("Made-up prompts") + " random-image-size"},
 		{"Prompts of a file", "dataset-path " + datasetFlags("Prompts of a file")},
 		{"Conversations", datasetFlags("Conversations")},
-		{"Measurement", "num-warmups percentile-metrics metric-percentiles goodput slo max-error-rate compat"},
+		{"Measurement", "until-precision until-metric num-warmups percentile-metrics metric-percentiles goodput slo max-error-rate compat"},
 		{"Telemetry and cost", "telemetry telemetry-interval telemetry-gpus price-per-hour gpus"},
 		{"Series of runs", "sweep sweep-points find-max find-max-from find-max-to find-max-precision find-max-requests find-max-seconds repeat repeat-same-seed"},
 		{"Output", "out block html parquet metrics-addr save-result append-result save-detailed result-dir result-filename label metadata"},

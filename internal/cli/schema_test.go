@@ -54,6 +54,7 @@ func describeWorkloads(s *jsonschema.Schema) error {
 	}
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	addWorkloadFlags(flags, &workload.Spec{}, new(string))
+	addUntilFlags(flags, &workload.Spec{})
 	flags.VisitAll(func(f *pflag.Flag) {
 		if p, ok := list.Items.Properties.Get(strings.ReplaceAll(f.Name, "-", "_")); ok {
 			p.Description = f.Usage

@@ -160,6 +160,8 @@ func (f *seriesFlags) parseFind(fs *pflag.FlagSet) (first bench.Load, err error)
 		err = fmt.Errorf("--find-max %q is not known: rate or concurrency", f.axis)
 	case !fs.Changed("slo"):
 		err = errors.New("--find-max needs --slo: what the load must meet, such as 'p99_ttft_ms <= 500'")
+	case fs.Changed("until-precision"):
+		err = errors.New("--until-precision does not apply with --find-max, which sets how many requests each run has")
 	case fs.Changed("num-prompts"):
 		err = errors.New("--num-prompts does not apply with --find-max: --find-max-requests and --find-max-seconds say how long a run is at least")
 	case !(o.From > 0) || math.IsInf(o.From, 1) || !whole(o.From):

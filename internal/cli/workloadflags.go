@@ -111,6 +111,12 @@ func addTimeFlags(fs *pflag.FlagSet, w *workload.Spec) {
 	fs.StringVar((*string)(&w.Duration), "duration", "", "no request is due from then on, such as 60s; with --max-concurrency and no rate: send for this long")
 }
 
+// addUntilFlags are the flags of a load that ends when its figure is known.
+func addUntilFlags(fs *pflag.FlagSet, w *workload.Spec) {
+	fs.StringVar((*string)(&w.UntilPrecision), "until-precision", "", "end the run when the 95 % interval of --until-metric reaches no further than this share of it to each side, such as 2%; --num-prompts and --duration are then the most. For a closed loop (--max-concurrency) or one rate")
+	fs.StringVar(&w.UntilMetric, "until-metric", "", "figure of the steady part that --until-precision is of, such as mean_steady_ttft_ms (default steady_output_throughput; at a rate mean_steady_e2el_ms; in a study its objective)")
+}
+
 // addModelFlags are the flags of adapters and images.
 func addModelFlags(fs *pflag.FlagSet, w *workload.Spec) {
 	fs.StringSliceVar(&w.LoraModules, "lora-modules", nil, "names of LoRA adapters, a,b,c, sent as the model in place of --model")

@@ -149,6 +149,7 @@ func (f *replayPredictor) load(name string) *predictedLoad {
 	p := &predictedLoad{}
 	f.loads[name] = p
 	spec := f.l.WorkloadSpec(name, 0)
+	spec.UntilPrecision, spec.UntilMetric = "", "" // a prediction has all of its requests at once
 	if p.w, p.tok, p.err = bench.OpenPredicted(spec); p.err != nil {
 		return p
 	}

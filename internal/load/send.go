@@ -40,8 +40,10 @@ type run struct {
 	firstPanic atomic.Pointer[PanicError]
 }
 
-// over reports whether time is up at an offset.
-func (r *run) over(at time.Duration) bool { return r.o.Until > 0 && at >= r.o.Until }
+// over reports whether the load has come to its end at an offset: time is up, or enough was sent.
+func (r *run) over(at time.Duration) bool {
+	return r.o.Until > 0 && at >= r.o.Until || r.o.Enough != nil && r.o.Enough.Load()
+}
 
 // send starts one call in a goroutine of its own.
 func (r *run) send(ctx context.Context, req workload.Request, ready time.Duration, target int) {

@@ -2,6 +2,7 @@ package load
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"perflab/internal/result"
@@ -45,6 +46,7 @@ type Options struct {
 	Affinity bool                     // a conversation stays on its first turn's target
 	Until    time.Duration            // nothing is sent that is ready at this offset or later; 0: everything is sent
 	Closed   bool                     // requests have no due times: each is due when the limit lets it pass
+	Enough   *atomic.Bool             // nothing more is sent once it is true; nil: no such end
 
 	Begun func(start time.Time) // told the start instant when it has come, by the dispatcher: may not block; nil: nobody is
 }

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -167,6 +168,27 @@ func TestUntil(t *testing.T) {
 	if d := cmp.Diff([]times{{0, 0, 0, 10 * ms}, {15 * ms, 15 * ms, 15 * ms, 25 * ms}, {24 * ms, 24 * ms, 24 * ms, 34 * ms}}, timesOf(calls)); d != "" {
 		t.Errorf("-want +got:\n%s", d)
 	}
+}
+
+// TestEnough: once it is enough nothing more is sent, what is in flight ends, and the run is no partial one.
+func TestEnough(t *testing.T) {
+	many := func(yield func(workload.Request) bool) {
+		for i := 0; i < 100 && yield(workload.Request{Index: i}); i++ {
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		var enough atomic.Bool
+		ended := 0
+		o := Options{MaxConcurrency: 4, Enough: &enough}
+		stats, err := Run(t.Context(), many, []Sender{&speaker{takes: 10 * ms}}, o, func(result.Call) {
+			if ended++; ended == 9 { // the first of the third four
+				enough.Store(true)
+			}
+		})
+		if err != nil || stats.Partial || ended < 12 || ended > 16 || stats.Sent != ended {
+			t.Errorf("%d calls, %+v, %v", ended, stats, err)
+		}
+	})
 }
 
 // TestStopWhileThinking: a run that ends between two turns is partial, and the

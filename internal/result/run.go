@@ -6,6 +6,8 @@ import (
 	"math"
 	"strconv"
 	"time"
+
+	"perflab/internal/stat"
 )
 
 // Host is the machine that sent the load.
@@ -105,6 +107,16 @@ type Client struct {
 	Unsent   int           `json:"unsent_turns,omitzero"`      // of conversations, given up because the turn before failed
 	Partial  bool          `json:"partial"`                    // stopped before the end
 	StopNote string        `json:"stop_note,omitempty"`
+
+	Precision *Precision `json:"precision,omitempty"` // of a run that was to end when its figure is known well enough
+}
+
+// Precision is how well the figure is known by which a run was to end.
+type Precision struct {
+	Metric string  `json:"metric"`
+	Asked  float64 `json:"asked"` // half the width of the interval, as a share of the figure
+	Ended  bool    `json:"ended"` // the run, by it
+	stat.Watched
 }
 
 // Machine is who used the processors of the load generator's machine during a run.

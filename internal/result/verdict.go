@@ -35,6 +35,9 @@ const (
 	CheckLimit      = "concurrency_limit" // of the workload
 )
 
+// CheckPrecision is the name of the check that says how a run ended whose figure was looked at.
+const CheckPrecision = "precision"
+
 // CheckFailures is the name of the check that counts calls that failed.
 const CheckFailures = "failures"
 
@@ -71,7 +74,7 @@ func (s Status) WorseThan(o Status) bool { return s.rank() > o.rank() }
 
 // Text returns the lines that stand under a block: the status, then what is to
 // be said. Of the checks that are sound it shows the simulator's sentence, the
-// dispatch lag and the machine's self check alone.
+// dispatch lag, the machine's self check and the precision alone.
 func (v Verdict) Text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Verdict: %s (%d checks)\n", v.Status, len(v.Checks))
@@ -79,7 +82,7 @@ func (v Verdict) Text() string {
 		switch {
 		case c.Name == "simulated":
 			fmt.Fprintf(&b, "  %s\n", c.Text)
-		case c.Status != Sound || c.Name == "dispatch_lag" || c.Name == "self_check":
+		case c.Status != Sound || c.Name == "dispatch_lag" || c.Name == "self_check" || c.Name == CheckPrecision:
 			fmt.Fprintf(&b, "  %-6s %s: %s\n", c.Status, c.Name, c.Text)
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"perflab/internal/workload"
 )
 
 // Values are engine-neutral parameters: name -> value as the engine's flag
@@ -12,23 +14,7 @@ import (
 type Values map[string]string
 
 // Share is a part of a whole as users write it: "2%" or 0.02.
-type Share string
-
-// Value is the share; "" is 0.
-func (s Share) Value() (float64, error) {
-	if s == "" {
-		return 0, nil
-	}
-	number, percent := strings.CutSuffix(string(s), "%")
-	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
-	if percent {
-		v /= 100
-	}
-	if err != nil || !(v >= 0 && v < 1) {
-		return 0, fmt.Errorf("%q is no share: write 2%% or 0.02", string(s))
-	}
-	return v, nil
-}
+type Share = workload.Share
 
 // parsePoints parses points of a share, "-6pt"; "" is 0.
 func parsePoints(text string) (float64, error) {

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"perflab/internal/bench"
+	"perflab/internal/stat"
 	"perflab/internal/tune"
 	"perflab/internal/workload"
 )
@@ -41,6 +42,9 @@ func (s *Study) ShortenedSpec(name string, pass int, share float64) workload.Spe
 		return whole
 	}
 	spec := whole
+	if v, err := spec.UntilPrecision.Value(); err == nil && v > 0 { // with so many fewer requests so much less is known
+		spec.UntilPrecision = workload.Share(fmt.Sprintf("%.3g%%", 100*v/math.Sqrt(share)))
+	}
 	if d, err := spec.Duration.Duration(); err == nil && d > 0 {
 		if least := math.Max(math.Ceil(d.Seconds()*share), leastSeconds); least < d.Seconds() {
 			spec.Duration = workload.Span(fmt.Sprintf("%gs", least))
@@ -51,9 +55,12 @@ func (s *Study) ShortenedSpec(name string, pass int, share float64) workload.Spe
 		n = s.requests(name)
 	}
 	least := max(leastCalls, leastFill*spec.MaxConcurrency)
+	if spec.UntilPrecision != "" {
+		least = max(least, stat.WatchEnds(spec.MaxConcurrency))
+	}
 	if k := max(int(math.Ceil(float64(n)*share)), least); k < n {
-		if spec = spec.Sized(k); spec.NumPrompts >= n {
-			spec = whole
+		if sized := spec.Sized(k); sized.NumPrompts < n {
+			spec = sized
 		}
 	}
 	if spec.Validate() != nil {
@@ -83,7 +90,7 @@ func (s *Study) LoadShare(p tune.Proposal) float64 {
 			return p.Share
 		}
 		whole, part := s.WorkloadSpec(name, p.Pass), s.ShortenedSpec(name, p.Pass, p.Share)
-		if part.NumPrompts != whole.NumPrompts || part.Duration != whole.Duration {
+		if part.NumPrompts != whole.NumPrompts || part.Duration != whole.Duration || part.UntilPrecision != whole.UntilPrecision {
 			return p.Share
 		}
 	}

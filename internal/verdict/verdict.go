@@ -65,6 +65,9 @@ func Judge(a *result.Analysis) result.Verdict {
 		v.Add(c)
 	}
 	run(check{"samples", judgeSamples})
+	if a.Client != nil && a.Client.Precision != nil {
+		run(check{result.CheckPrecision, judgePrecision})
+	}
 	if a.Speculated.Told() {
 		run(check{"speculation", judgeSpeculation})
 	}

@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"perflab/internal/stat"
 )
 
 // Arrivals returns the names that Spec.Arrival takes.
@@ -148,6 +150,7 @@ func checkArrival(s, d Spec, f *faults) {
 	checkRamp(s, d, paced, f)
 	checkSteps(s, d, paced, f)
 	checkDuration(s, d, f)
+	checkPrecision(s, d, f)
 }
 
 func checkRamp(s, d Spec, paced bool, f *faults) {
@@ -206,6 +209,31 @@ func checkDuration(s, d Spec, f *faults) {
 	}
 	if endless(d) && d.RandomRNG != "" {
 		f.add("duration", "in a closed loop takes requests without end, and [random_rng] %s draws a number of them at once: give [num_prompts] as well", d.RandomRNG)
+	}
+}
+
+// checkPrecision names what keeps a run from ending when its figure is known well enough.
+func checkPrecision(s, d Spec, f *faults) {
+	if s.UntilPrecision == "" {
+		if s.UntilMetric != "" {
+			f.add("until_metric", "applies with [until_precision] only")
+		}
+		return
+	}
+	v, err := s.UntilPrecision.Value()
+	switch least := stat.WatchEnds(s.MaxConcurrency); {
+	case err != nil:
+		f.add("until_precision", "%v", err)
+	case v == 0:
+		f.add("until_precision", "is 0: give how far the figure may be off to each side, such as 2%%")
+	case d.row().sessions:
+		f.add("until_precision", "does not apply to [dataset_name] %s: its turns come at times of their own, so there is no steady state to look at", d.Dataset)
+	case s.RampStrategy != "" || s.Steps != "" || d.Arrival == "trace":
+		f.add("until_precision", "needs a load that stays the same: give [max_concurrency] or one [request_rate], and no ramp, steps or times of a trace")
+	case d.Arrival == "inf" && s.MaxConcurrency == 0:
+		f.add("until_precision", "needs a steady state, which a burst has not: give [max_concurrency] or [request_rate]")
+	case d.NumPrompts > 0 && d.NumPrompts < least:
+		f.add("until_precision", "cannot end a run of %d requests: with %d in flight it takes at least %d to tell how the figure varies, so raise [num_prompts] or leave [until_precision] out", d.NumPrompts, max(1, s.MaxConcurrency), least)
 	}
 }
 

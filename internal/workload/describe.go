@@ -18,6 +18,9 @@ func (w *Workload) Describe() string {
 	if s.MaxConcurrency > 0 {
 		parts = append(parts, fmt.Sprintf("at most %d at a time", s.MaxConcurrency))
 	}
+	if s.UntilPrecision != "" {
+		parts = append(parts, fmt.Sprintf("until its figure is known to ± %s", s.UntilPrecision))
+	}
 	if n := w.nonce.describe(w.src.ids); n != "" {
 		parts = append(parts, n)
 	}

@@ -38,6 +38,9 @@ type Spec struct {
 	Steps    string `json:"steps,omitempty" yaml:"steps,omitempty"`       // RATE:TIME,... in place of a rate
 	Duration Span   `json:"duration,omitempty" yaml:"duration,omitempty"` // no request is due from then on; NumPrompts, where set, bounds too
 
+	UntilPrecision Share  `json:"until_precision,omitempty" yaml:"until_precision,omitempty"` // the run ends when UntilMetric is known so well; NumPrompts and Duration are then the most
+	UntilMetric    string `json:"until_metric,omitempty" yaml:"until_metric,omitempty"`
+
 	// Conversations: NumPrompts, rates and MaxConcurrency count conversations.
 	Turns             Range  `json:"turns,omitempty" yaml:"turns,omitempty"`                     // 4; of a file: those with fewer are left out, of others the rest
 	TurnInputLen      Range  `json:"turn_input_len,omitempty" yaml:"turn_input_len,omitempty"`   // 128; made-up ones

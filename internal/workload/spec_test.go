@@ -107,6 +107,15 @@ func TestValidate(t *testing.T) {
 		{Spec{Rate: 1, Burstiness: 1e-9, Duration: "3s"}, "burstiness: 1e-09 must be at least 0.01: below it nearly all gaps are 0"},
 		{Spec{Dataset: "azure", Path: "x", Speed: math.Inf(1)}, "speed: +Inf must be a finite number above 0"},
 		{Spec{Dataset: "jsonl"}, "dataset_name: jsonl needs dataset_path: a file with one {\"prompt\": \"...\", \"output_tokens\": 100} per line"},
+		{Spec{MaxConcurrency: 8, UntilPrecision: "two"}, "until_precision: \"two\" is no share: write 2% or 0.02"},
+		{Spec{MaxConcurrency: 8, UntilPrecision: "0"}, "until_precision: is 0: give how far the figure may be off to each side, such as 2%"},
+		{Spec{UntilPrecision: "2%"}, "until_precision: needs a steady state, which a burst has not: give max_concurrency or request_rate"},
+		{Spec{UntilPrecision: "2%", Rate: 4, RampStrategy: "linear", RampStart: 1, RampEnd: 2}, "request_rate: does not apply with ramp_up_strategy, which takes ramp_up_start_rps and ramp_up_end_rps\n" +
+			"until_precision: needs a load that stays the same: give max_concurrency or one request_rate, and no ramp, steps or times of a trace"},
+		{Spec{UntilPrecision: "2%", Dataset: "azure", Path: "x"}, "until_precision: needs a load that stays the same: give max_concurrency or one request_rate, and no ramp, steps or times of a trace"},
+		{Spec{UntilPrecision: "2%", Dataset: "conversations", MaxConcurrency: 2}, "until_precision: does not apply to dataset_name conversations: its turns come at times of their own, so there is no steady state to look at"},
+		{Spec{UntilPrecision: "2%", NumPrompts: 100, MaxConcurrency: 8}, "until_precision: cannot end a run of 100 requests: with 8 in flight it takes at least 140 to tell how the figure varies, so raise num_prompts or leave until_precision out"},
+		{Spec{UntilMetric: "mean_steady_ttft_ms"}, "until_metric: applies with until_precision only"},
 		{Spec{OutputLen: -1, MaxConcurrency: -1, Speed: 3}, "output_len: applies to dataset_name jsonl, not random\n" +
 			"speed: applies to arrival trace, not inf\nmax_concurrency: -1 must not be negative"},
 	} {

@@ -85,6 +85,25 @@ func (s Span) Duration() (time.Duration, error) {
 	return d, nil
 }
 
+// Share is a part of a whole as users write it: "2%" or 0.02.
+type Share string
+
+// Value is the share; "" is 0.
+func (s Share) Value() (float64, error) {
+	if s == "" {
+		return 0, nil
+	}
+	number, percent := strings.CutSuffix(string(s), "%")
+	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+	if percent {
+		v /= 100
+	}
+	if err != nil || !(v >= 0 && v < 1) {
+		return 0, fmt.Errorf("%q is no share: write 2%% or 0.02", string(s))
+	}
+	return v, nil
+}
+
 // Range is a number or the numbers from one to another: "4", "2-6".
 type Range string
 
