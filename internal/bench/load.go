@@ -31,12 +31,23 @@ func (l Load) String() string {
 	return l.Axis + " " + Short(l.Value)
 }
 
-// name is the load as the name of a directory: "rate-4".
-func (l Load) name() string {
+// Name is the load as the name of a directory: "rate-4".
+func (l Load) Name() string {
 	if l.Value == 0 {
 		return l.Axis
 	}
 	return l.Axis + "-" + Short(l.Value)
+}
+
+// Text is the load for a reader of a report: "8 in flight", "4 requests/s".
+func (l Load) Text() string {
+	switch l.Axis {
+	case AxisRate:
+		return Short(l.Value) + " requests/s"
+	case AxisConcurrency:
+		return Short(l.Value) + " in flight"
+	}
+	return l.String()
 }
 
 func Short(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }

@@ -149,7 +149,7 @@ func (s *Series) bench(step Step, before []Point) (Runner, error) {
 		}
 	}
 	b.Spec.Workload = w
-	name, times := step.Load.name(), 1
+	name, times := step.Load.Name(), 1
 	for _, p := range before {
 		if p.Load == step.Load {
 			times++

@@ -54,6 +54,7 @@ func (m *factsMaker) assemble(partial bool, trials []trialRecord, r tune.Result)
 		f.Stages = append(f.Stages, m.stage(d))
 	}
 	m.comparePicks(&f, r)
+	f.Curves = m.curves(f)
 	f.Doubts = m.doubts(trials, r.Gain)
 	if r.Evidence != nil {
 		f.Race = m.raceFacts(f, r, trials)
@@ -368,6 +369,9 @@ func (m *factsMaker) describe() []outcome.Load {
 		load := outcome.Load{
 			Name: w.Name, Title: w.Title, Primary: i == 0, Text: textOf(spec),
 			Command: bench.Command(m.benchModel(), m.Bench.Backend, m.Bench.Cache, spec),
+		}
+		if s, ok := w.Swept(); ok {
+			load.Sweep = s.Of
 		}
 		out = append(out, m.searched(load, w.FindMax, spec))
 	}

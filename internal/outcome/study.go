@@ -43,11 +43,12 @@ type Study struct {
 	Method    string     `json:"method"` // how each trial was measured, in one paragraph
 	Workloads []Load     `json:"workloads"`
 
-	Baseline    *Pick  `json:"baseline,omitempty"`
-	Recommended *Pick  `json:"recommended,omitempty"`
-	Cases       []Case `json:"cases,omitempty"`   // baseline against recommended, per workload
-	Confirmed   bool   `json:"confirmed"`         // both were launched again, on fresh seeds, after the search
-	Verdict     string `json:"verdict,omitempty"` // Conclusion in one sentence, by whoever wrote it
+	Baseline    *Pick   `json:"baseline,omitempty"`
+	Recommended *Pick   `json:"recommended,omitempty"`
+	Cases       []Case  `json:"cases,omitempty"`   // baseline against recommended, per workload
+	Curves      []Curve `json:"curves,omitempty"`  // the same over the loads of a workload that has several
+	Confirmed   bool    `json:"confirmed"`         // both were launched again, on fresh seeds, after the search
+	Verdict     string  `json:"verdict,omitempty"` // Conclusion in one sentence, by whoever wrote it
 
 	Conclusion *tune.Finding `json:"conclusion,omitempty"`
 
@@ -85,6 +86,8 @@ type Load struct {
 	Primary bool   `json:"primary,omitempty"`
 	Text    string `json:"text"`    // "Random dataset: 4000 input tokens, 200 output tokens, 500 requests, all at once"
 	Command string `json:"command"` // the perflab bench command that repeats it
+
+	Sweep string `json:"sweep,omitempty"` // name of the workload of the study file of which this is one load
 }
 
 // Pick is a configuration the study singles out.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -102,6 +103,9 @@ func TestRaceClaims(t *testing.T) {
 		{"weighed", func(s *outcome.Study) {
 			s.Objective.Weights, s.Race.HoldOuts = map[string]float64{"sharegpt": 2, "long": 1, "short": 1}, nil
 		}, []string{"weighted over the workloads", "+40.8%, Long Prompt +11.6%, Short Prompt -2.0% (WORSE); of one launch of each side"}, []string{"not measured: how far"}},
+		{"over its loads", func(s *outcome.Study) { s.Curves = crossingCurve() }, []string{
+			"WORSE than the baseline at 128 in flight; better at 1 and 8 in flight; no difference shown at 32 in flight.",
+		}, []string{"Each side is of one launch"}},
 		{"predicted", func(s *outcome.Study) { s.Predicted = true }, []string{"in the time of the model, none of it was spent"}, nil},
 		{"no ablation", func(s *outcome.Study) {
 			s.Race.Ablation = []tune.Ablation{{Setting: "--max-num-seqs 512", Reason: "not tried: the budget is used up"}}
@@ -217,6 +221,53 @@ func TestRaceTellsWhichLaunchesMetABound(t *testing.T) {
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in the report", want)
+		}
+	}
+}
+
+// crossingCurve is a recommendation that is better at few requests in flight and worse at many.
+func crossingCurve() []outcome.Curve {
+	c := outcome.Curve{Workload: "chat", Title: "Chat", Axis: "concurrency"}
+	for _, p := range []struct {
+		load    float64
+		gain    tune.Span
+		verdict string
+	}{
+		{1, tune.Span{Value: 0.3, Low: 0.25, High: 0.35}, tune.Better},
+		{8, tune.Span{Value: 0.2, Low: 0.15, High: 0.25}, tune.Better},
+		{32, tune.Span{Value: 0.01, Low: -0.02, High: 0.04}, tune.NoDifference},
+		{128, tune.Span{Value: -0.1, Low: -0.15, High: -0.05}, tune.Worse},
+	} {
+		side := func(by float64) outcome.CurveSide {
+			return outcome.CurveSide{Trials: []int{16, 17, 18}, Figures: map[string]float64{"total_token_throughput": 1000 * p.load * by, "output_throughput": 100 * p.load * by, "p95_ttft_ms": 50 * p.load, "mean_tpot_ms": 20}}
+		}
+		c.Points = append(c.Points, outcome.CurvePoint{
+			Load: p.load, Text: strconv.FormatFloat(p.load, 'f', -1, 64) + " in flight", Workload: "chat-" + strconv.FormatFloat(p.load, 'f', -1, 64),
+			Baseline: side(1), Recommended: side(1 + p.gain.Value), Gain: &p.gain, Verdict: p.verdict,
+		})
+	}
+	return []outcome.Curve{c}
+}
+
+// TestLoadCurves: a report has a table and plots of the loads, a row for each side, and a study without several loads
+// has neither.
+func TestLoadCurves(t *testing.T) {
+	s := raceStudy()
+	for form, doc := range render(t, s) {
+		if strings.Contains(strings.ToLower(plain(doc)), "over the loads") {
+			t.Errorf("%s has loads of a study without", form)
+		}
+	}
+	s.Curves = crossingCurve()
+	for form, doc := range render(t, s) {
+		doc = plain(doc)
+		if form == "text" {
+			continue // it has the sentence alone; see TestRaceClaims
+		}
+		for _, want := range []string{"128 in flight", "P95 TTFT", "+30.0%", "[+25.0, +35.0]", "115200", "a percentile is the mean of the launches' percentiles"} {
+			if !strings.Contains(doc, want) {
+				t.Errorf("%s lacks %q", form, want)
+			}
 		}
 	}
 }

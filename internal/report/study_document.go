@@ -55,6 +55,7 @@ func Study(s outcome.Study, o Options) (doc.Document, error) {
 	d.setup(body.Section("setup", "Experimental Setup"))
 	d.results(body.Section("results", "Experiment Results"))
 	d.stageTable(body)
+	d.loadCurves(body)
 	d.otherCases(body)
 	if d.race != nil {
 		launchChapter(*d.race).Add(body, false)
@@ -290,6 +291,7 @@ func (d *studyDocument) setup(s *doc.Section) {
 	}
 	loads := doc.List{Numbered: true}
 	for _, l := range d.Workloads {
+		l.Primary = l.Primary && !d.weighed() // else the objective says what it is judged by
 		loads.Items = append(loads.Items, doc.Spans(loadLine(l)))
 	}
 	s.Add(doc.InPage, page)

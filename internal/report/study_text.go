@@ -33,6 +33,7 @@ func (d *studyDocument) summary() {
 		s.Text(d.warnings()...)
 		s.Add(doc.InText, d.race.answers())
 		d.comparisonLines(s)
+		s.Text(d.curveSentences()...)
 		s.Add(doc.InText, doc.Verbatim(d.failedLines()))
 	} else {
 		s.Text(slices.Concat([]string{d.Verdict}, d.references(), []string{""})...)
@@ -41,7 +42,7 @@ func (d *studyDocument) summary() {
 		} else {
 			d.trialLines(s)
 		}
-		s.Text(d.warnings()...)
+		s.Text(append(d.curveSentences(), d.warnings()...)...)
 		s.Add(doc.InText, doc.Verbatim(d.incidentLines()+d.spentLine()))
 	}
 	r := d.Recommended

@@ -57,7 +57,9 @@ func (c *checker) values() {
 	c.hardware()
 	c.objective()
 	c.workloads()
+	c.sweeps()
 	c.loadSearches()
+	c.precisions()
 	c.objectiveNeeds()
 	c.runtime()
 	switch s.Strategy {
@@ -164,7 +166,7 @@ var filePath = strings.NewReplacer(".changes[", ".try[", "configs[", "candidates
 // an unknown model is known before the first launch and not after hours.
 func (c *checker) inputs(s *Study) {
 	for i, w := range c.s.Workloads {
-		at := field.Index("workloads", i)
+		at := c.s.workloadAt(i)
 		opened, _, err := bench.OpenWorkload(w.Spec)
 		if err != nil {
 			c.addUnder(at, "workload "+w.Name+": ", err)
@@ -313,9 +315,9 @@ func (c *checker) workloads() {
 	if len(c.s.Workloads) == 0 {
 		c.add("workloads", "workloads is empty: name at least one, the first is the primary one")
 	}
-	seen := map[string]bool{}
+	seen, wrong := map[string]bool{}, map[int]bool{}
 	for i, w := range c.s.Workloads {
-		at := field.Index("workloads", i)
+		at := c.s.workloadAt(i)
 		switch {
 		case w.Name == "":
 			c.add(at, "workload %d needs a name", i+1)
@@ -325,7 +327,8 @@ func (c *checker) workloads() {
 			c.add(at+".name", "workload name %q is used twice", w.Name)
 		}
 		seen[w.Name] = true
-		if err := w.Spec.Validate(); err != nil {
+		if err := w.Spec.Validate(); err != nil && !wrong[w.index] { // once for all loads of a sweep
+			wrong[w.index] = true
 			c.addUnder(at, "workload "+w.Name+": ", err)
 		}
 	}

@@ -18,7 +18,7 @@ func (c *checker) loadSearches() {
 		if w.FindMax == nil {
 			continue
 		}
-		at := field.Index("workloads", i)
+		at := c.s.workloadAt(i)
 		c.loadSearchKeys(at+".find_max", w.FindMax)
 		c.loadSearchConflicts(at, w.Name, w.FindMax)
 		if len(c.s.RunSLOs()) == 0 {
@@ -58,20 +58,30 @@ const mostPoints = 100
 
 // loadSearchConflicts refuses what a search sets itself.
 func (c *checker) loadSearchConflicts(at, name string, f *LoadSearch) {
-	sets := []string{"num_prompts", "duration"}
-	switch f.Axis {
-	case bench.AxisRate:
-		sets = append(sets, "request_rate", "ramp_up_strategy", "ramp_up_start_rps", "ramp_up_end_rps", "steps")
-	case bench.AxisConcurrency:
-		sets = append(sets, "max_concurrency", "steps")
-	}
-	for _, key := range sets {
-		switch {
-		case !present(c.doc, at, key):
-		case key == "num_prompts" || key == "duration":
+	for _, key := range []string{"num_prompts", "duration", "until_precision", "until_metric"} {
+		if present(c.doc, at, key) {
 			c.add(at+"."+key, "%s of workload %s does not apply with find_max: its requests and seconds say how long each run is at least", key, name)
-		default:
-			c.add(at+"."+key, "%s of workload %s does not apply with find_max %s, which sets the load", key, name, f.Axis)
+		}
+	}
+	c.loadConflicts(at, name, f.Axis, "find_max")
+}
+
+// precisions checks the workloads whose runs end when their figure is known: such runs differ in
+// length, and compare by their steady part alone.
+func (c *checker) precisions() {
+	metric, err := result.Lookup(c.s.Objective.Metric)
+	if err != nil {
+		return // said already
+	}
+	for i, w := range c.s.Workloads {
+		at := c.s.workloadAt(i)
+		if w.UntilPrecision == "" || w.FindMax != nil {
+			continue
+		}
+		if err := bench.WatchedFigure(w.UntilMetric, w.Spec); err != nil && w.UntilMetric != metric.Name {
+			c.add(at+".until_metric", "workload %s: %v", w.Name, err)
+		} else if err := bench.WatchedFigure(metric.Name, w.Spec); err != nil {
+			c.add(at+".until_precision", "workload %s: runs that end when their figure is known differ in length, and compare by a figure of their steady part: as objective.metric %v", w.Name, err)
 		}
 	}
 }

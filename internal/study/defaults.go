@@ -1,6 +1,9 @@
 package study
 
-import "cmp"
+import (
+	"cmp"
+	"slices"
+)
 
 // follow sets the strategy, and drops what only others know.
 func (f *File) follow(strategy string) {
@@ -13,6 +16,9 @@ func (f *File) follow(strategy string) {
 	}
 	if strategy != Race {
 		f.Objective.Weights = nil
+	}
+	if slices.Contains([]string{Random, Grid, TPE}, strategy) {
+		f.firstLoads()
 	}
 }
 
@@ -36,6 +42,12 @@ func (f *File) fill() {
 			w.Title = w.Name
 		}
 		w.FindMax.fill()
-		w.Spec = w.FindMax.first(w.Spec.Defaults(), f.RunSLOs())
+		if w.UntilPrecision != "" && w.UntilMetric == "" {
+			w.UntilMetric = f.Objective.Metric
+		}
+		if len(w.loads()) == 0 { // else each load has defaults of its own
+			w.Spec = w.FindMax.first(w.Spec.Defaults(), f.RunSLOs())
+		}
 	}
+	f.spread()
 }

@@ -89,3 +89,41 @@ func TestSearchFirst(t *testing.T) {
 		t.Errorf("the first is %+v", w)
 	}
 }
+
+// TestPrecisionErrors: runs that end when their figure is known have different lengths, so a study compares
+// them by a figure of their steady part.
+func TestPrecisionErrors(t *testing.T) {
+	until := strings.NewReplacer("metric: total_token_throughput", "metric: steady_total_token_throughput",
+		"num_prompts: 10}", "num_prompts: 1000, max_concurrency: 8, until_precision: 2%}").Replace(small)
+	s, err := Parse("t.yaml", []byte(until))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := s.WorkloadSpec("a", 0); got.UntilMetric != "steady_total_token_throughput" || got.UntilPrecision != "2%" {
+		t.Errorf("%+v", got)
+	}
+	part := s.ShortenedSpec("a", 0, 0.25)
+	if part.UntilPrecision != "4%" || part.NumPrompts != 250 {
+		t.Errorf("a quarter of the load asks for %s of %d requests", part.UntilPrecision, part.NumPrompts)
+	}
+	for _, tt := range []struct{ old, new, want string }{
+		{"steady_total_token_throughput", "total_token_throughput", "runs that end when their figure is known differ in length, and compare by a figure of their steady part: as objective.metric total_token_throughput cannot be watched"},
+		{"until_precision: 2%", "until_precision: 2%, until_metric: mean_ttft_ms", "workload a: mean_ttft_ms cannot be watched"},
+		{"max_concurrency: 8", "request_rate: 8", "as objective.metric steady_total_token_throughput is that of the arrivals where requests come at a rate: use mean_steady_e2el_ms"},
+		{", max_concurrency: 8", "", "until_precision needs a steady state, which a burst has not: give max_concurrency or request_rate"},
+		{"num_prompts: 1000", "num_prompts: 100", "cannot end a run of 100 requests"},
+		{"until_precision: 2%", "until_precision: most", `"most" is no share`},
+	} {
+		text := strings.Replace(until, tt.old, tt.new, 1)
+		if text == until {
+			t.Fatalf("the edit %q changes nothing", tt.old)
+		}
+		if _, err := Parse("t.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s:\ngot  %v\nwant %s", tt.new, err, tt.want)
+		}
+	}
+	text := strings.Replace(sought, "arrival: constant", "until_precision: 2%", 1)
+	if _, err := Parse("t.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), "until_precision of workload a does not apply with find_max") {
+		t.Error(err)
+	}
+}
