@@ -25,6 +25,7 @@ import (
 	"perflab/internal/report/runplot"
 	"perflab/internal/result"
 	"perflab/internal/rundir"
+	"perflab/internal/source"
 	"perflab/internal/study"
 	"perflab/internal/tune"
 )
@@ -35,6 +36,7 @@ type tuneFlags struct {
 	resume bool
 	schema bool
 	check  bool
+	learn  []string // paths of earlier studies
 }
 
 const tuneLong = `Find the serving command that is fastest for a workload, or cheapest, or
@@ -96,22 +98,26 @@ func newTune(env Env) *cobra.Command {
 	fs.StringVar(&f.out, "out", "", "study directory (default perflab-out/NAME, or NAME-2 ... beside a finished one)")
 	fs.BoolVar(&f.resume, "resume", false, "continue the study in the study directory")
 	fs.StringVar(&f.how, "strategy", "", "search by this strategy in place of the file's: "+strings.Join(study.Strategies(), ", "))
+	fs.StringArrayVar(&f.learn, "earlier", nil, "study directory, runs or another client's results that direct the search and confirm nothing, beside those of the file (repeatable)")
 	fs.BoolVar(&f.check, "check", false, "check the study file and this machine's hardware, say what would be raced, and stop")
 	fs.BoolVar(&f.schema, "schema", false, "print the JSON Schema of study files and stop")
 	return c
 }
 
 func runTune(ctx context.Context, env Env, f *tuneFlags, path string) error {
-	source, err := study.ReadFile(path)
+	content, err := study.ReadFile(path)
 	if err != nil {
 		return usageError{fmt.Errorf("read the study: %w", err)}
 	}
 	if f.how != "" && !slices.Contains(study.Strategies(), f.how) {
 		return usageError{fmt.Errorf("--strategy %q is not known: use %s", f.how, strings.Join(study.Strategies(), ", "))}
 	}
-	s, err := study.ParseAs(path, source, f.how)
+	s, err := study.ParseAs(path, content, f.how)
 	if err != nil {
 		return err
+	}
+	if err := s.LearnFrom(f.learn); err != nil {
+		return usageError{err}
 	}
 	env = env.withSecrets(s.Secrets())
 	if f.check {
@@ -123,9 +129,9 @@ func runTune(ctx context.Context, env Env, f *tuneFlags, path string) error {
 	for _, r := range s.Remarks() {
 		w.live.say("warning: %s", r)
 	}
-	facts, err := lab.Tune(ctx, s, source, lab.Options{
+	facts, err := lab.Tune(ctx, s, content, lab.Options{
 		Dir: dir, Resume: f.resume, Version: env.Version, Self: env.Self,
-		APIKey: env.Getenv("OPENAI_API_KEY"), Secrets: env.secrets, Predictor: replay.Predictor{}, Watch: w.watch, Words: finding.Worded,
+		APIKey: env.Getenv("OPENAI_API_KEY"), Secrets: env.secrets, Predictor: replay.Predictor{}, Watch: w.watch, Words: finding.Worded, Earlier: source.Earlier,
 		Tell: func(text string) { w.live.say("warning: %s", text) },
 	})
 	w.live.end()

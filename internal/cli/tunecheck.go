@@ -11,6 +11,8 @@ import (
 
 	"perflab/internal/lab"
 	"perflab/internal/replay"
+	"perflab/internal/report/finding"
+	"perflab/internal/source"
 	"perflab/internal/study"
 )
 
@@ -24,12 +26,19 @@ func checkStudy(ctx context.Context, env Env, path string, s *study.Study) error
 	if err := s.Unasked(); err != nil {
 		return err
 	}
+	learned, err := source.Learn(s)
+	if err != nil {
+		return err
+	}
 	fmt.Fprintf(env.Stdout, "%s is a valid study of strategy %s\n", path, s.Strategy)
 	for _, r := range s.Remarks() {
 		fmt.Fprintf(env.Stdout, "warning: %s\n", r)
 	}
 	for _, line := range lab.LookHere(ctx, s) {
 		fmt.Fprintln(env.Stdout, line)
+	}
+	for _, e := range learned {
+		fmt.Fprintln(env.Stdout, finding.Earlier(e))
 	}
 	v := &tuneView{started: time.Now()}
 	v.live = startLive(env, v.text, nil)

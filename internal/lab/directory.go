@@ -55,7 +55,7 @@ func openDirectory(s *study.Study, source []byte, o Options) (_ *directory, log 
 		return nil, log, err
 	}
 	if !o.Resume {
-		if err := d.begin(s.Redacted(source)); err != nil {
+		if err := d.begin(s.Redacted(source), o.learned); err != nil {
 			return nil, log, err
 		}
 	}
@@ -104,10 +104,16 @@ func (d *directory) check(resume bool) error {
 }
 
 // begin keeps the study file of a new study, without its secrets, so that the
-// directory can be given to others, and syncs the name of its journal.
-func (d *directory) begin(source []byte) error {
+// directory can be given to others, what it learned from earlier ones (nil: nothing), and
+// syncs the name of its journal.
+func (d *directory) begin(source, learned []byte) error {
 	if err := durable.WriteFile(filepath.Join(d.path, sourceFile), source, 0o644); err != nil {
 		return fmt.Errorf("keep the study file: %w", err)
+	}
+	if learned != nil {
+		if err := durable.WriteFile(filepath.Join(d.path, earlierFile), learned, 0o644); err != nil {
+			return fmt.Errorf("keep what earlier studies measured: %w", err)
+		}
 	}
 	if err := d.disk.SyncDir(d.path); err != nil {
 		return fmt.Errorf("create the journal: %w", err)

@@ -55,6 +55,7 @@ func (m *factsMaker) assemble(partial bool, trials []trialRecord, r tune.Result)
 	}
 	m.comparePicks(&f, r)
 	f.Curves = m.curves(f)
+	f.Earlier = m.earlier
 	f.Doubts = m.doubts(trials, r.Gain)
 	if r.Evidence != nil {
 		f.Race = m.raceFacts(f, r, trials)

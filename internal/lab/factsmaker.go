@@ -20,8 +20,9 @@ type factsMaker struct {
 	engineVersion func(string) string // of an engine, as far as it is known
 	workloads     []outcome.Load      // as facts: opening a dataset takes time
 	ground        *ground
-	foreseen      string         // why configurations can hardly be told apart, before anything was launched
-	predictor     tune.Predictor // nil: nobody predicts
+	foreseen      string            // why configurations can hardly be told apart, before anything was launched
+	predictor     tune.Predictor    // nil: nobody predicts
+	earlier       []outcome.Earlier // studies that this one learned from, without their figures
 }
 
 func trialByID(trials []outcome.Trial, id int) *outcome.Trial {

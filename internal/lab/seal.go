@@ -111,9 +111,9 @@ func (d *directory) explain(err error, s *study.Study, source []byte, version st
 		return fmt.Errorf("the study file is as it was, but perflab %s began the study and this is %s, which reads it as another one: resume with %s, or begin anew in an empty directory", other.Version, version, other.Version)
 	}
 	if secret {
-		return fmt.Errorf("%w (the study file is as it was, but for a secret in it perhaps, which its copy does not have: --strategy, a secret, or a file of recipes that it names, is another)", err)
+		return fmt.Errorf("%w (the study file is as it was, but for a secret in it perhaps, which its copy does not have: --strategy, a secret, a file of recipes that it names, or earlier.json, is another)", err)
 	}
-	return fmt.Errorf("%w (the study file is as it was: --strategy, or a file of recipes that it names, is another)", err)
+	return fmt.Errorf("%w (the study file is as it was: --strategy, a file of recipes that it names, or earlier.json, is another)", err)
 }
 
 // differentLine numbers the first line in which two texts differ, 1 the first.

@@ -175,7 +175,7 @@ func TestAnotherStudy(t *testing.T) {
 		"line":     {strings.Replace(small, "Qwen3-8B", "Qwen3-14B", 1), "", "study.yaml from line 2 on)"},
 		"version":  {small, "v2", "the study file is as it was, but perflab v1 began the study and this is v2, which reads it as another one: resume with v1, or begin anew"},
 		"secret":   {withKey, "v1", "study.yaml from line"},
-		"strategy": {small, "v1", "(the study file is as it was: --strategy, or a file of recipes that it names, is another)"},
+		"strategy": {small, "v1", "(the study file is as it was: --strategy, a file of recipes that it names, or earlier.json, is another)"},
 	} {
 		d := directory{path: dir}
 		err := error(&tune.AnotherStudyError{Was: "a", Is: "b", Version: "v1"})

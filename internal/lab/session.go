@@ -32,10 +32,14 @@ type Options struct {
 	// written.
 	Words func(outcome.Study) outcome.Study
 
-	disk   durable.Disk    // that the study's directory is on
-	grace  time.Duration   // that an engine of runtime process has to end, 0: the runtime's
-	fence  deploy.Fence    // of engines of runtime process
-	pauses []time.Duration // before each further try of what our machinery broke, nil: backoff
+	// Earlier reads the earlier studies that a study names; nil: there is nobody to.
+	Earlier func(*study.Study) ([]outcome.Earlier, error)
+
+	disk    durable.Disk    // that the study's directory is on
+	learned []byte          // earlier.json of a new study
+	grace   time.Duration   // that an engine of runtime process has to end, 0: the runtime's
+	fence   deploy.Fence    // of engines of runtime process
+	pauses  []time.Duration // before each further try of what our machinery broke, nil: backoff
 
 	strategist func(*study.Study, tune.Predictor) (tune.Strategy, *candidate.Field, error) // nil: the study's own
 }

@@ -89,6 +89,9 @@ func (l *session) begin(ctx context.Context, source []byte) (log tune.Log, err e
 			return log, err
 		}
 	}
+	if err := l.learn(); err != nil {
+		return log, err
+	}
 	if l.studyDir, log, err = openDirectory(l.Study, source, l.Options); err != nil || !l.Resume {
 		return log, err
 	}

@@ -55,6 +55,7 @@ type Study struct {
 	Race      *Race      `json:"race,omitempty"`     // of strategy race
 	Forecast  *Forecast  `json:"forecast,omitempty"` // of a search by prediction
 	Reference *Reference `json:"reference,omitempty"`
+	Earlier   []Earlier  `json:"earlier,omitempty"` // that directed its search, without their figures
 	Stages    []Stage    `json:"stages"`
 	Trials    []Trial    `json:"trials"`
 	Ledger    Ledger     `json:"ledger"`

@@ -20,13 +20,13 @@ type race struct{ study }
 // answers are what a reader asks first.
 func (x race) answers() doc.Definitions {
 	all := append(doc.Definitions{x.gained()}, x.heldOut()...)
-	all = append(all, x.constraints(), x.accuracyAnswer(), x.changed(), x.dropped(), x.untested(), x.spentOn(), x.tried(), x.noise(), doc.Definition{Name: "Search ended", Text: x.sentence(x.Race.Stopped)})
+	all = append(all, x.constraints(), x.accuracyAnswer(), x.changed(), x.dropped(), x.untested(), x.spentOn(), x.tried(), x.noise(), doc.Definition{Name: "Search ended", Text: x.sentence(x.Race.Stopped)}, doc.Definition{Name: "Learned from", Text: finding.Learned(x.Earlier)})
 	return slices.DeleteFunc(all, func(t doc.Definition) bool { return t.Text == "" })
 }
 
 // chapters are what stands behind the conclusion.
 func (x race) chapters() []doc.Chapter {
-	all := []doc.Chapter{holdOutChapter(x), ablationChapter(x), accuracyChapter(x), frontChapter(x), candidateChapter(x), stepChapter(x), failureChapter(x), predictionChapter(x)}
+	all := []doc.Chapter{holdOutChapter(x), ablationChapter(x), accuracyChapter(x), frontChapter(x), candidateChapter(x), stepChapter(x), failureChapter(x), predictionChapter(x), earlierChapter(x)}
 	return slices.DeleteFunc(all, func(c doc.Chapter) bool { return c.Heading == "" })
 }
 

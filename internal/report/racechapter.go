@@ -425,6 +425,28 @@ func predictionChapter(x race) doc.Chapter {
 	return c
 }
 
+// earlierChapter says what directed the search besides its own launches.
+func earlierChapter(x race) doc.Chapter {
+	if len(x.Earlier) == 0 {
+		return doc.Chapter{}
+	}
+	c := doc.Chapter{ID: "earlier", Heading: "Earlier studies"}
+	c.Text = []string{"What other studies measured directed the search as far as they are like this one: as ratios within each of them, weighed by its likeness. It is no launch of this study and in none of its results."}
+	g := doc.NewGrid(doc.Columns("Study", ">Likeness", ">Configurations", "What differs"))
+	for _, e := range x.Earlier {
+		name := e.Name
+		if e.Simulated {
+			name += " (SIMULATED)"
+		}
+		g.Rows = append(g.Rows, doc.Dashed(name, strconv.FormatFloat(e.Likeness, 'f', 2, 64), fmt.Sprint(e.Configurations), strings.Join(e.Differences, "; ")))
+		for _, text := range e.Unused {
+			c.After = append(c.After, e.Name+": "+x.sentence(text))
+		}
+	}
+	c.Grid = g
+	return c
+}
+
 // launchChapter are all trials of a race, a row each; the rest is in their run
 // directories.
 func launchChapter(x race) doc.Chapter {

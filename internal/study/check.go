@@ -35,6 +35,7 @@ func check(f *File, doc *yaml.Node) (*Study, []*field.Error) {
 		return nil, c.faults
 	}
 	s.unasked = problems(doc, c.unasked)
+	s.earlierAt = placesOf(doc, "earlier", len(f.Earlier))
 	c.inputs(s)
 	if len(c.faults) == 0 {
 		c.startable(s)

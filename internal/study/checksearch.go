@@ -29,6 +29,7 @@ func (c catalogueChecker) check() {
 		}
 	}
 	c.race()
+	c.earlier()
 	c.priors()
 	if c.s.Attached() && len(c.s.Runtime.URLs) > 0 {
 		c.add("runtime.kind", "an existing endpoint cannot be reconfigured: strategy %s needs hooks.start and hooks.stop, or another runtime kind", c.s.Strategy)
@@ -42,7 +43,7 @@ func (c *checker) noCatalogueSearch() {
 	for _, key := range []struct {
 		at    string
 		given bool
-	}{{"space", len(s.Space) > 0}, {"arms", len(s.Arms) > 0}, {"priors", len(s.Priors) > 0}, {"race", s.Search.Race != (RaceUse{})}} {
+	}{{"space", len(s.Space) > 0}, {"arms", len(s.Arms) > 0}, {"priors", len(s.Priors) > 0}, {"earlier", len(s.Earlier) > 0}, {"race", s.Search.Race != (RaceUse{})}} {
 		if key.given {
 			c.add(key.at, "%s belongs to strategy race: a %s study tries what it lists", key.at, s.Strategy)
 		}

@@ -12,7 +12,7 @@ func (f *File) follow(strategy string) {
 	case !f.searchesCatalogue():
 		f.Search = Search{}
 	case strategy != Race:
-		f.Search.Race = RaceUse{}
+		f.Search.Race, f.Earlier = RaceUse{}, nil
 	}
 	if strategy != Race {
 		f.Objective.Weights = nil

@@ -25,13 +25,15 @@ type Study struct {
 	Accelerator arch.Accelerator // that the hardware has; of arch.CPU none
 	Recipes     []tune.Candidate // of the prior files, those that the study may try
 	Skipped     int              // recipes that it may not
+	Known       []tune.Earlier   // what the search takes of earlier studies: read by others, as it begins
 
-	models  map[string]arch.Model // by name, those that were looked up
-	lengths map[string]*Lengths   // by workload and pass
-	counts  map[string]int        // requests by workload
-	path    string                // of the file, for messages
-	unasked []string              // see Unasked
-	offers  *[]Offer              // see Offers; nil: not looked at yet
+	models    map[string]arch.Model // by name, those that were looked up
+	lengths   map[string]*Lengths   // by workload and pass
+	counts    map[string]int        // requests by workload
+	path      string                // of the file, for messages
+	unasked   []string              // see Unasked
+	earlierAt []string              // where the file names earlier studies
+	offers    *[]Offer              // see Offers; nil: not looked at yet
 }
 
 // BaselineConfig is the configuration that every gain is counted from.
@@ -45,6 +47,7 @@ func (s *Study) BaselineConfig() tune.Config {
 func (s *Study) Fingerprint() (string, error) {
 	f := *s.File
 	f.Hardware.Devices, f.Hardware.Check = nil, ""
+	f.Earlier = nil // what was read of them is below
 	f.Runtime.Hosts = slices.Clone(f.Runtime.Hosts)
 	for i := range f.Runtime.Hosts {
 		f.Runtime.Hosts[i].Devices = nil
@@ -52,7 +55,8 @@ func (s *Study) Fingerprint() (string, error) {
 	return tune.Fingerprint(struct {
 		*File
 		Recipes []tune.Candidate `json:"recipes,omitempty"` // the files may change
-	}{&f, s.Recipes})
+		Learned []tune.Earlier   `json:"learned,omitempty"`
+	}{&f, s.Recipes, s.Known})
 }
 
 // Visible is the environment variable by which the study's accelerators are dealt out,

@@ -56,8 +56,8 @@ type Earlier struct {
 
 // Known is a configuration with its figures under a load like the primary workload.
 type Known struct {
-	Config  Config
-	Figures map[string]float64
+	Config  Config             `json:"config"`
+	Figures map[string]float64 `json:"figures"`
 }
 
 var _ Strategy = (*Race)(nil)
