@@ -82,7 +82,7 @@ var tests = map[string]map[string]string{
 	"report/parquet":      {"stat": "random calls"},
 	"perflab/cmd/perflab": {"tune": "the journal of a study that was killed"},
 	"sim":                 {"prometheus": "the metrics that it publishes are read", "engine/meters": "and given common names", "engine/logs": "what it prints at the start is read"},
-	"test/science":        {"result": "the figures of a replay are those that it defines"},
+	"test/science":        {"result": "the figures of a replay are those that it defines", "earlier": "what was measured under another load is weighed"},
 	"truth": {"selfcheck": "the client's cost is measured as a run is", "proc": "other programs are told from it",
 		"interop": "what other clients print is held against the truth", "result": "what perflab prints is too"},
 }

@@ -84,13 +84,13 @@ func (l *session) begin(ctx context.Context, source []byte) (log tune.Log, err e
 	if err := (&directory{path: l.Dir}).check(l.Resume); err != nil {
 		return log, err
 	}
+	if err := l.learn(); err != nil {
+		return log, err
+	}
 	if !l.Resume {
 		if err := l.engines.look(ctx); err != nil {
 			return log, err
 		}
-	}
-	if err := l.learn(); err != nil {
-		return log, err
 	}
 	if l.studyDir, log, err = openDirectory(l.Study, source, l.Options); err != nil || !l.Resume {
 		return log, err
