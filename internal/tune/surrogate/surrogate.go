@@ -69,6 +69,7 @@ type spreads struct {
 	engine, slope   float64
 	launch          float64 // between launches of one configuration
 	odd             int     // the parameter about which it is wrong by oddSpread; -1: none
+	alone           bool    // earlier studies say nothing of this one
 }
 
 const (
@@ -99,11 +100,12 @@ var doubtful = spreads{part: 0.25, rest: 0.2, own: 0.01, engine: 0.7, slope: 1, 
 // Weights of what competes before anything is measured, and how many views are kept: those
 // that have most of the weight.
 const (
-	usualWeight = 0.5 // of the first of the spreads above, each
-	evenWeight  = 0.5 // of a predictor that is wrong about no parameter in particular
-	mostOdd     = 4   // of the likeliest, to which views are added that are wrong about one
-	mostViews   = 8
-	leastView   = 0.003 // of the likeliest one's weight
+	usualWeight  = 0.5  // of the first of the spreads above, each
+	doubtEarlier = 0.25 // of a view to which earlier studies say nothing, against its like
+	evenWeight   = 0.5  // of a predictor that is wrong about no parameter in particular
+	mostOdd      = 4    // of the likeliest, to which views are added that are wrong about one
+	mostViews    = 8
+	leastView    = 0.003 // of the likeliest one's weight
 )
 
 // New fits the measurements. Choices are the parameters about which the
@@ -124,6 +126,9 @@ func New(points []Point, choices []int) *Model {
 		slices.SortStableFunc(s.views, func(a, b view) int { return -cmp.Compare(a.weight, b.weight) })
 	}
 	add(competing())
+	if slices.ContainsFunc(points, func(p Point) bool { return p.Study > 0 }) {
+		add(unlearned(s.views))
+	}
 	add(oddOnes(s.views[:mostOdd], choices))
 	s.keepLikely()
 	return s
@@ -146,11 +151,22 @@ func competing() []view {
 					w := weigh(i, len(partSpreads)) + weigh(j, len(restSpreads)) + weigh(k, len(ownSpreads)) + weigh(l, len(launchNoise))
 					for _, t := range trusts {
 						prior := w + math.Log(t.weight*evenWeight)
-						out = append(out, view{spreads: spreads{part, rest, own, t.engine, t.slope, launch, -1}, prior: prior})
+						out = append(out, view{spreads: spreads{part, rest, own, t.engine, t.slope, launch, -1, false}, prior: prior})
 					}
 				}
 			}
 		}
+	}
+	return out
+}
+
+// unlearned are views like others to which earlier studies say nothing of this one: where their
+// figures contradict its own launches, these explain both better.
+func unlearned(like []view) []view {
+	out := slices.Clone(like)
+	for i := range out {
+		out[i].alone = true
+		out[i].prior += math.Log(doubtEarlier)
 	}
 	return out
 }
@@ -356,6 +372,7 @@ type relation struct {
 	silent   bool      // nothing was predicted of either
 	foretold float64   // product of what was
 	kin      float64   // how much the predictor's errors about the two have in common, as they are of other studies
+	apart    bool      // they are of two studies
 	offset   bool      // both are of one earlier study, whose scale is its own
 }
 
@@ -379,7 +396,7 @@ func relate(p, q Point) relation {
 		same: make([]float64, len(p.At)), alike: 1, equal: 1,
 		engine: p.Engine == q.Engine, silent: !p.Known && !q.Known, foretold: p.X * q.X, kin: 1,
 	}
-	if p.Study != q.Study {
+	if r.apart = p.Study != q.Study; r.apart {
 		r.kin = (1 - p.Unlike) * (1 - q.Unlike)
 	}
 	r.offset = p.Study == q.Study && p.Study > 0
@@ -424,6 +441,9 @@ func relate(p, q Point) relation {
 
 // kernel is the covariance of the predictor's errors about two configurations.
 func (v *view) kernel(r relation) float64 {
+	if v.alone && r.apart {
+		return 0
+	}
 	k := v.rest*v.rest*r.alike + v.own*v.own*r.equal
 	part := v.part * v.part * r.sum
 	if v.odd >= 0 {
