@@ -121,6 +121,6 @@ func (m *model) climb(c *contender) *contender {
 	if len(at.origin.changes) == 0 {
 		return nil
 	}
-	at.Label, at.Prior = at.origin.String(), "the predictor"
+	at.Label, at.Prior, at.Named = at.origin.String(), "the predictor", false
 	return &at
 }
