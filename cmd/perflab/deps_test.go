@@ -80,7 +80,7 @@ var tests = map[string]map[string]string{
 	"report":              {"stat": "random calls", "verdict": "summaries with verdicts", "interop": "imported runs are rendered"},
 	"report/prediction":   {"engine": "the memory of a configuration is rendered"},
 	"report/parquet":      {"stat": "random calls"},
-	"perflab/cmd/perflab": {"tune": "the journal of a study that was killed"},
+	"perflab/cmd/perflab": {"tune/journal": "the journal of a study that was killed", "outcome": "the facts of a study"},
 	"sim":                 {"prometheus": "the metrics that it publishes are read", "engine/meters": "and given common names", "engine/logs": "what it prints at the start is read"},
 	"test/science":        {"result": "the figures of a replay are those that it defines", "earlier": "what was measured under another load is weighed"},
 	"truth": {"selfcheck": "the client's cost is measured as a run is", "proc": "other programs are told from it",

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"perflab/internal/tune"
+	"perflab/internal/tune/journal"
 )
 
 // A study of seven trials that takes about a second, so that a kill lands
@@ -147,7 +147,7 @@ func checkJournal(t *testing.T, dir string) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if _, err := tune.Replay(f); err != nil {
+	if _, err := journal.Replay(f); err != nil {
 		t.Fatalf("after a kill: %v", err)
 	}
 }
@@ -156,7 +156,7 @@ func checkJournal(t *testing.T, dir string) {
 // left out: they are those of this run of the program.
 func trialEnds(t *testing.T, dir string) string {
 	t.Helper()
-	log, err := tune.Replay(bytes.NewReader(read(t, dir, "journal.jsonl")))
+	log, err := journal.Replay(bytes.NewReader(read(t, dir, "journal.jsonl")))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"strings"
@@ -28,6 +29,7 @@ type simFlags struct {
 	version string
 	seed    uint64
 	startup time.Duration
+	speed   float64
 	list    bool
 	pools   poolFlags
 
@@ -84,6 +86,7 @@ func newSim(env Env) *cobra.Command {
 	f.pools.add(fs)
 	fs.Uint64Var(&f.seed, "seed", 0, "of what is random in the simulated engine")
 	fs.DurationVar(&f.startup, "startup", 500*time.Millisecond, "time from start to ready; a real engine loads for minutes")
+	fs.Float64Var(&f.speed, "speed", 1, "how fast the machine is beside others of its kind: at 0.97 each step takes 3 % longer")
 	fs.StringVar(&f.questions, "questions", "", "JSONL file of question and answer: a prompt that holds one of them is answered")
 	fs.Float64Var(&f.declared.Accuracy, "accuracy", 1, "declared share of --questions that is answered right")
 	fs.Float64Var(&f.declared.Flips, "flips", 0, "declared share of --questions answered otherwise besides, half of them each way")
@@ -104,6 +107,9 @@ func runSim(ctx context.Context, env Env, f *simFlags, argv []string) error {
 	}
 	if f.gpus < 1 {
 		return usageError{fmt.Errorf("--gpus %d: a machine has at least one", f.gpus)}
+	}
+	if !(f.speed > 0) || math.IsInf(f.speed, 1) {
+		return usageError{fmt.Errorf("--speed %v: give a factor above 0, such as 0.97", f.speed)}
 	}
 	questions, err := f.quiz()
 	if err != nil {
@@ -130,7 +136,11 @@ func runSim(ctx context.Context, env Env, f *simFlags, argv []string) error {
 	if err != nil {
 		return refuse(env, err)
 	}
-	core, err := sim.New(cfg, sim.Options{Seed: f.seed})
+	options := sim.Options{Seed: f.seed}
+	if f.speed != 1 {
+		options.Speed = f.speed
+	}
+	core, err := sim.New(cfg, options)
 	if err != nil {
 		return refuse(env, err)
 	}

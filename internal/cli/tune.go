@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -263,8 +264,9 @@ type tuneView struct {
 
 	ranked bool // was said, once: the search predicts on, but ranks no more
 
-	mu  sync.Mutex // guards now: set by the study, read by the live line
-	now lab.Status
+	mu   sync.Mutex            // guards what follows: set by the study, read by the live line
+	now  map[string]lab.Status // by machine
+	last string                // the machine of the last of them
 }
 
 // leastReportedPredictions is how many predictions leave a line behind: those that rank the
@@ -273,29 +275,54 @@ const leastReportedPredictions = 10
 
 func (v *tuneView) watch(s lab.Status) {
 	v.mu.Lock()
-	before := v.now
-	v.now = s
+	before := v.now[s.Machine]
+	if v.now == nil {
+		v.now = map[string]lab.Status{}
+	}
+	v.now[s.Machine], v.last = s, s.Machine
 	v.mu.Unlock()
 	if before.Phase == lab.PhaseRanking && s.Phase != lab.PhaseRanking && before.Ranked >= leastReportedPredictions && !v.ranked {
 		v.ranked = true
 		v.live.say("ranked configurations by %d predictions (SIMULATED)", before.Ranked)
 	}
 	if s.Ended > before.Ended && before.Trial == s.Trial {
-		v.live.say("trial %d  %s: %s  %s", s.Trial, s.Stage, s.Label, s.Result)
+		v.live.say("trial %d%s  %s: %s  %s", s.Trial, onMachine(s), s.Stage, s.Label, s.Result)
 	}
 }
 
 func (v *tuneView) text() string {
 	v.mu.Lock()
-	s := v.now
+	all, s := maps.Clone(v.now), v.now[v.last]
 	v.mu.Unlock()
 	if s.Phase == lab.PhaseRanking {
 		return fmt.Sprintf("%s  ranking configurations by prediction  %d predictions", brief(time.Since(v.started)), s.Ranked)
 	}
-	if s.Trial == 0 {
+	if s.Machine == "" {
+		all = map[string]lab.Status{"": s}
+	}
+	var parts []string
+	for _, machine := range slices.Sorted(maps.Keys(all)) {
+		if s := all[machine]; s.Trial > 0 && s.Machine == machine {
+			parts = append(parts, trialText(s))
+		}
+	}
+	if len(parts) == 0 {
 		return ""
 	}
-	line := fmt.Sprintf("%s  trial %d  %s: %s", brief(time.Since(v.started)), s.Trial, s.Stage, s.Label)
+	return brief(time.Since(v.started)) + "  " + strings.Join(parts, "  |  ")
+}
+
+// onMachine says on which of several machines a trial is.
+func onMachine(s lab.Status) string {
+	if s.Machine == "" {
+		return ""
+	}
+	return " on " + s.Machine
+}
+
+// trialText is where a trial stands.
+func trialText(s lab.Status) string {
+	line := fmt.Sprintf("trial %d%s  %s: %s", s.Trial, onMachine(s), s.Stage, s.Label)
 	if s.Workload != "" {
 		line += "  " + s.Workload
 	}

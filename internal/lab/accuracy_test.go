@@ -24,6 +24,7 @@ import (
 	"perflab/internal/stat"
 	"perflab/internal/study"
 	"perflab/internal/tune"
+	"perflab/internal/tune/journal"
 )
 
 // simulatorName is a name of this test binary under which it is perflab sim.
@@ -113,7 +114,7 @@ func (l *session) evaluated(t *testing.T, p tune.Proposal) *trialRecord {
 	dir := l.studyDir.trial(p.Trial)
 	if j := l.studyDir.journal; j == nil { // it has a note where a busy machine spoils a run
 		l.studyDir.journal = journalOf(t, p)
-	} else if err := j.Append(tune.Record{Kind: tune.KindProposed, Proposal: &p}); err != nil {
+	} else if err := j.Append(journal.Record{Kind: journal.KindProposed, Proposal: &p}); err != nil {
 		t.Fatal(err)
 	}
 	r, err := l.evaluate(t.Context(), p, dir)
@@ -121,7 +122,7 @@ func (l *session) evaluated(t *testing.T, p tune.Proposal) *trialRecord {
 		t.Fatal(err)
 	}
 	end := r.observation()
-	if err := l.studyDir.journal.Append(tune.Record{Kind: tune.KindObserved, Observation: &end}); err != nil {
+	if err := l.studyDir.journal.Append(journal.Record{Kind: journal.KindObserved, Observation: &end}); err != nil {
 		t.Fatal(err)
 	}
 	if err := rundir.WriteJSON(filepath.Join(dir, trialFile), r); err != nil {

@@ -12,7 +12,7 @@ import (
 	"perflab/internal/durable"
 	"perflab/internal/rundir"
 	"perflab/internal/study"
-	"perflab/internal/tune"
+	"perflab/internal/tune/journal"
 )
 
 // Names in a study directory.
@@ -28,12 +28,12 @@ const (
 type directory struct {
 	path    string
 	file    *os.File // of the journal
-	journal *tune.Journal
+	journal *journal.Journal
 	disk    durable.Disk
 }
 
 // openDirectory creates the study directory, or reopens it, and reads the journal.
-func openDirectory(s *study.Study, source []byte, o Options) (_ *directory, log tune.Log, err error) {
+func openDirectory(s *study.Study, source []byte, o Options) (_ *directory, log journal.Log, err error) {
 	d := &directory{path: o.Dir, disk: o.disk}
 	defer func() {
 		if err != nil && d.file != nil {
@@ -59,7 +59,7 @@ func openDirectory(s *study.Study, source []byte, o Options) (_ *directory, log 
 			return nil, log, err
 		}
 	}
-	if log, err = tune.Replay(d.file); err != nil {
+	if log, err = journal.Replay(d.file); err != nil {
 		return nil, log, fmt.Errorf("read %s: %w", path, err)
 	}
 	if err := log.Check(hash); err != nil {
@@ -72,7 +72,7 @@ func openDirectory(s *study.Study, source []byte, o Options) (_ *directory, log 
 	if err := d.file.Truncate(log.Size); err != nil {
 		return nil, log, fmt.Errorf("mend the journal: %w", err)
 	}
-	d.journal, err = tune.OpenJournal(d.file, log, tune.Head{Study: hash, Name: s.Name, Version: o.Version})
+	d.journal, err = journal.Open(d.file, log, journal.Head{Study: hash, Name: s.Name, Version: o.Version})
 	return d, log, err
 }
 

@@ -15,6 +15,7 @@ import (
 	"perflab/internal/result"
 	"perflab/internal/study"
 	"perflab/internal/tune"
+	"perflab/internal/tune/journal"
 )
 
 // run is a run with this many calls ended and failed, and one check.
@@ -119,16 +120,16 @@ func TestDeathToldLate(t *testing.T) {
 }
 
 // journalOf is a journal in which the proposal is open.
-func journalOf(t *testing.T, p tune.Proposal) *tune.Journal {
+func journalOf(t *testing.T, p tune.Proposal) *journal.Journal {
 	t.Helper()
 	f, err := os.Create(filepath.Join(t.TempDir(), journalFile))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { f.Close() })
-	j, err := tune.OpenJournal(f, tune.Log{}, tune.Head{})
+	j, err := journal.Open(f, journal.Log{}, journal.Head{})
 	if err == nil {
-		err = j.Append(tune.Record{Kind: tune.KindProposed, Proposal: &p})
+		err = j.Append(journal.Record{Kind: journal.KindProposed, Proposal: &p})
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -25,7 +25,7 @@ func (m *factsMaker) assemble(partial bool, trials []trialRecord, r tune.Result)
 		Partial: partial, Strategy: m.Strategy, Block: m.Bench.Block,
 		Objective: outcome.Objective{Metric: metric.Name, Better: better(metric), SLOs: m.Objective.SLOs, Goal: m.goal(), Weights: m.Objective.Weights},
 		Model:     m.modelName(), Hardware: m.HardwareText(m.ground.title), Visible: m.ground.pool.Variable, Devices: m.ground.pool.Devices, Engines: m.software(trials), Method: m.method(),
-		Workloads: m.workloads, Confirmed: r.Confirmed, Conclusion: &r.Verdict, Notes: slices.Concat(m.notes(), m.UnknownRemarks(), m.ground.notes, changedVersions(trials), changedDevices(trials)),
+		Machines: r.Nodes, Workloads: m.workloads, Confirmed: r.Confirmed, Conclusion: &r.Verdict, Notes: slices.Concat(m.notes(), m.UnknownRemarks(), m.ground.notes, changedVersions(trials), changedDevices(trials)),
 	}
 	for i, t := range trials {
 		if t.Runs == nil {

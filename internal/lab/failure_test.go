@@ -17,6 +17,7 @@ import (
 	"perflab/internal/study"
 	"perflab/internal/test/deploytest"
 	"perflab/internal/tune"
+	"perflab/internal/tune/journal"
 )
 
 // twoEngines is a survey of an engine that is tried and of one that is in order.
@@ -72,12 +73,12 @@ func failingFenced(t *testing.T, fence deploy.Fence, text string, env ...string)
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(string(b)) {
-		var r tune.Record
+		var r journal.Record
 		if err := json.Unmarshal([]byte(line), &r); err != nil {
 			t.Fatal(err)
 		}
 		busy := strings.Contains(string(r.Data), "void, measured again") // of the machine, not of an engine
-		if r.Kind == tune.KindInfra && r.Trial == 1 && !busy {
+		if r.Kind == journal.KindInfra && r.Trial == 1 && !busy {
 			o.journal = append(o.journal, string(r.Data))
 		}
 	}

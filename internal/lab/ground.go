@@ -24,6 +24,7 @@ import (
 type ground struct {
 	pool  hardware.Pool // that they are dealt devices from; those of machines that ssh reaches are in the inventory
 	title string        // what the devices call themselves, "": not known, or not all the same
+	kind  string        // that, with driver and clocks: figures of machines of one kind differ by no more than a factor
 	notes []string      // what a reader must know of them, one sentence each
 
 	indices map[string]map[string]int // of the machines' devices by the names that they are dealt by, where known
@@ -87,7 +88,7 @@ func LookHere(ctx context.Context, s *study.Study) []string {
 	switch {
 	case err != nil:
 		return []string{fmt.Sprintf("The hardware was not looked at: %v.", err)}
-	case !here:
+	case !here || len(s.Runtime.Machines) > 0:
 		return []string{"The hardware was not looked at: it is in other machines, which are asked when the study begins."}
 	}
 	var wrong []error
@@ -292,10 +293,23 @@ func (m machine) found(picked []hardware.Found) (title string) {
 			title = ""
 		}
 	}
+	m.ground.kind = kindOf(picked)
 	for _, kind := range kinds {
 		m.ground.note("Found on %s as device %s: %s.", m.where, strings.Join(of[kind], ", "), kind)
 	}
 	return title
+}
+
+// kindOf is what devices are, without what may be otherwise in a moment.
+func kindOf(picked []hardware.Found) string {
+	var kinds []string
+	for _, f := range picked {
+		f.Held = 0
+		if kind := strings.TrimSuffix(f.Name+", "+f.Details(), ", "); !slices.Contains(kinds, kind) {
+			kinds = append(kinds, kind)
+		}
+	}
+	return strings.Join(kinds, " and ")
 }
 
 // others says who else is on the devices, and gives what was said of each of them.
@@ -375,5 +389,6 @@ func (m machine) host(ctx context.Context) (title string, err error) {
 		return "", m.mismatch("the processors of %s are %s, and the study says %s", m.where, name, m.Accelerator.Title)
 	}
 	m.ground.note("Found on %s: %s.", m.where, whole)
+	m.ground.kind = name
 	return name, nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"sync"
 
 	"perflab/internal/engine"
 	"perflab/internal/rundir"
@@ -14,8 +15,9 @@ import (
 // study: a Python engine takes half a minute to say it.
 const enginesFile = "engines.json"
 
-// keeper remembers it in the study's directory.
+// keeper remembers it in the study's directory, for all of its machines.
 type keeper struct {
+	mu      sync.Mutex
 	dir     string // "" for none
 	perflab string // its version, which decides what is read of a help
 	kept    map[string]engine.Help
@@ -25,6 +27,14 @@ type keeper struct {
 type keptEngines struct {
 	Perflab string                 `json:"perflab"`
 	Engines map[string]engine.Help `json:"engines"`
+}
+
+// said is what an engine said before, in this part of the study or in an earlier one.
+func (k *keeper) said(engineName string) (engine.Help, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	err := k.recall()
+	return k.kept[engineName], err
 }
 
 // recall reads what the engines said in an earlier part of the study, once.
@@ -49,6 +59,8 @@ func (k *keeper) recall() error {
 
 // keep writes down what an engine said. One that tells no version is asked each time.
 func (k *keeper) keep(h engine.Help) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	if k.dir == "" || h.Engine == "" || h.Version == "" || k.kept[h.Engine].Version == h.Version {
 		return nil
 	}

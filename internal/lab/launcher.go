@@ -34,7 +34,7 @@ type launcher struct {
 	fence  deploy.Fence
 	watch  *watcher
 	tell   func(text string) // what whoever waits should read, may be nil
-	keeper
+	*keeper
 
 	asked    map[string]installed        // by engine
 	runtimes map[string]deploy.Runtime   // by engine, those that were made
@@ -46,7 +46,7 @@ type launcher struct {
 func newLauncher(s *study.Study, o Options, w *watcher) *launcher {
 	return &launcher{
 		Study: s, self: o.Self, grace: o.grace, fence: o.fence, watch: w, tell: o.Tell, ground: ground{pool: hardware.Pool{Variable: s.Visible()}, indices: map[string]map[string]int{}},
-		keeper: keeper{dir: o.Dir, perflab: o.Version},
+		keeper: &keeper{dir: o.Dir, perflab: o.Version},
 		asked:  map[string]installed{}, runtimes: map[string]deploy.Runtime{}, checked: map[string]bool{}, patience: newPatience(),
 	}
 }
@@ -338,6 +338,9 @@ func (l *launcher) simulator(pl study.Configuration) ([]string, error) {
 	if l.Runtime.StartupS > 0 {
 		argv = append(argv, "--startup", time.Duration(l.Runtime.StartupS*float64(time.Second)).String())
 	}
+	if v := l.Runtime.Speed(); v > 0 {
+		argv = append(argv, "--speed", strconv.FormatFloat(v, 'g', -1, 64))
+	}
 	if pl.Command.Version != "" {
 		argv = append(argv, "--engine-version", pl.Command.Version)
 	}
@@ -397,10 +400,11 @@ func (l *launcher) question(ctx context.Context, e *engine.Engine) (in installed
 		}
 		if c, ok := rt.(deploy.Commander); ok {
 			l.watch.change(func(s *Status) { s.Phase = "asking " + e.Title + " for its flags" })
-			if err := l.recall(); err != nil {
+			before, err := l.said(e.Name)
+			if err != nil {
 				return in, err
 			}
-			in = asker{c, c.Nodes()[0], l.Engines[e.Name].Env, helpTimeout}.engine(ctx, e, l.kept[e.Name])
+			in = asker{c, c.Nodes()[0], l.Engines[e.Name].Env, helpTimeout}.engine(ctx, e, before)
 		}
 	}
 	if err := context.Cause(ctx); err != nil {

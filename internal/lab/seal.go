@@ -14,7 +14,7 @@ import (
 	"slices"
 
 	"perflab/internal/study"
-	"perflab/internal/tune"
+	"perflab/internal/tune/journal"
 )
 
 // seal makes a trial safe before the journal learns that it ended: it syncs all that
@@ -54,7 +54,7 @@ func (d *directory) seal(trial string) (map[string]string, error) {
 // verify holds the files of all trials that ended against the journal. The strategy was told
 // what they held, and went on from there: a trial in the middle cannot be measured
 // again without those after it, so that is left to the user.
-func (d *directory) verify(log tune.Log) error {
+func (d *directory) verify(log journal.Log) error {
 	for _, t := range log.Trials {
 		if t.Observation == nil {
 			continue
@@ -93,7 +93,7 @@ func sumFile(path string) (string, error) {
 // explain says of the journal of another study what differs: the study file, whose copy
 // is beside the journal, or how it is read.
 func (d *directory) explain(err error, s *study.Study, source []byte, version string) error {
-	other, ok := errors.AsType[*tune.AnotherStudyError](err)
+	other, ok := errors.AsType[*journal.AnotherStudyError](err)
 	if !ok {
 		return err
 	}

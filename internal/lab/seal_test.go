@@ -12,7 +12,7 @@ import (
 	"perflab/internal/durable"
 	"perflab/internal/outcome"
 	"perflab/internal/study"
-	"perflab/internal/tune"
+	"perflab/internal/tune/journal"
 )
 
 // TestSyncedBeforeObserved: every file and directory of a trial is synced, as it stays,
@@ -178,7 +178,7 @@ func TestAnotherStudy(t *testing.T) {
 		"strategy": {small, "v1", "(the study file is as it was: --strategy, a file of recipes that it names, or earlier.json, is another)"},
 	} {
 		d := directory{path: dir}
-		err := error(&tune.AnotherStudyError{Was: "a", Is: "b", Version: "v1"})
+		err := error(&journal.AnotherStudyError{Was: "a", Is: "b", Version: "v1"})
 		s, perr := study.Parse("study.yaml", []byte(tt.text))
 		if perr != nil {
 			t.Fatal(perr)

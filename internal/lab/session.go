@@ -44,7 +44,8 @@ type Options struct {
 	strategist func(*study.Study, tune.Predictor) (tune.Strategy, *candidate.Field, error) // nil: the study's own
 }
 
-// session is a study that runs.
+// session is a study that runs, or one of its machines: of several each has one of its own,
+// which shares with the study what they have in common.
 type session struct {
 	*study.Study
 	Options
@@ -56,6 +57,10 @@ type session struct {
 	space     *candidate.Field  // of what may be tried; nil: the study lists it
 	selfCheck *result.SelfCheck // of this client on this machine
 	past      history
+	machine   string     // its name, of several
+	gone      bool       // it could not be reached any more
+	machines  []*session // on which trials run; of one machine the session itself
+	ended     chan ended // trials that were measured
 }
 
 // history is what a session knows of the trials that have ended.
@@ -65,7 +70,7 @@ type history struct {
 	based    bool               // the baseline was measured
 	warned   string             // what was told last of what the study cannot tell
 	baseline map[string]float64 // figures of the baseline's first trial, once it was measured
-	stuck    error              // an engine that could not be stopped: nothing can be measured beside it
+	stuck    error              // an engine of the machine that could not be stopped: nothing can be measured beside it
 }
 
 // newSession is a session without a directory and a strategy.
@@ -75,6 +80,8 @@ func newSession(s *study.Study, o Options) *session {
 	}
 	w := &watcher{tell: o.Watch}
 	l := &session{Study: s, Options: o, watch: w, engines: newLauncher(s, o, w), selfCheck: selfcheck.Load(o.Version)}
+	l.machines = l.onMachines()
+	l.ended = make(chan ended, len(l.machines))
 	l.facts = &factsMaker{Study: s, perflab: o.Version, engineVersion: l.engines.version, ground: &l.engines.ground}
 	return l
 }

@@ -7,8 +7,9 @@ import (
 	"perflab/internal/load"
 )
 
-// Status is where a study stands.
+// Status is where a study stands, or the trial on one of its machines.
 type Status struct {
+	Machine  string // of several; "": it is of the study, or of the one
 	Stage    string
 	Trial    int
 	Label    string
@@ -22,12 +23,23 @@ type Status struct {
 	Progress *load.Progress // of the run under way, nil between runs
 }
 
-// watcher holds where a study stands, and tells of every change. Runtimes say what
-// they do from goroutines of their own.
+// watcher holds where a study stands, or one of its machines, and tells of every change.
+// Runtimes say what they do from goroutines of their own.
 type watcher struct {
 	mu     sync.Mutex
 	status Status
 	tell   func(Status) // may be nil
+}
+
+// of is the watcher of a machine: who is told is told of one change at a time.
+func (w *watcher) of(machine string) *watcher {
+	return &watcher{status: Status{Machine: machine}, tell: func(s Status) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.tell != nil {
+			w.tell(s)
+		}
+	}}
 }
 
 func (w *watcher) change(by func(*Status)) {

@@ -23,6 +23,7 @@ import (
 	"perflab/internal/rundir"
 	"perflab/internal/study"
 	"perflab/internal/tune"
+	"perflab/internal/tune/journal"
 )
 
 // measure measures the configuration, and once more where the engine dies without a
@@ -50,7 +51,7 @@ func (ev *evaluation) measure(ctx context.Context) error {
 // giving a reason: losing the baseline to it would cost the study its gains.
 // The logs stay.
 func (ev *evaluation) makeRoom(died *diedSilently) error {
-	if err := ev.studyDir.journal.Note(tune.KindInfra, ev.t.ID, ev.Options.Secrets.Text(died.Error()+": launched again")); err != nil {
+	if err := ev.studyDir.journal.Note(journal.KindInfra, ev.t.ID, ev.Options.Secrets.Text(died.Error()+": launched again")); err != nil {
 		return err
 	}
 	ev.t.Runs, ev.t.Within = nil, nil
@@ -134,7 +135,7 @@ func (ev *evaluation) launch(ctx context.Context) (*launch, deploy.Deployment, e
 		if late, ok := errors.AsType[*deploy.LateError](err); ok && !ev.engines.allowMore(la, late) {
 			return la, d, err
 		}
-		if err := ev.studyDir.journal.Note(tune.KindInfra, ev.t.ID, ev.Options.Secrets.Text(err.Error())); err != nil {
+		if err := ev.studyDir.journal.Note(journal.KindInfra, ev.t.ID, ev.Options.Secrets.Text(err.Error())); err != nil {
 			return nil, nil, err
 		}
 		select {
@@ -226,7 +227,7 @@ func (ev *evaluation) runOne(ctx context.Context, la *launch, d deploy.Deploymen
 		if status, _ := judgeRun(name, run.Summary); status == tune.Refused {
 			return run, nil
 		}
-		if err := ev.studyDir.journal.Note(tune.KindInfra, ev.p.Trial, ev.Options.Secrets.Text("void, measured again: "+run.Summary.Verdict.Why())); err != nil {
+		if err := ev.studyDir.journal.Note(journal.KindInfra, ev.p.Trial, ev.Options.Secrets.Text("void, measured again: "+run.Summary.Verdict.Why())); err != nil {
 			return nil, err
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"perflab/internal/rundir"
 	"perflab/internal/study"
 	"perflab/internal/tune"
+	"perflab/internal/tune/journal"
 )
 
 // Tune runs a study to its end, or until ctx is cancelled, and writes
@@ -28,7 +29,7 @@ func Tune(ctx context.Context, s *study.Study, source []byte, o Options) (outcom
 	if o.Resume { // of a large study that takes a while
 		l.watch.change(func(s *Status) { s.Phase = "checking what was measured" })
 	}
-	defer l.engines.release()
+	defer l.release()
 	log, err := l.begin(ctx, source)
 	if l.studyDir != nil {
 		defer l.studyDir.file.Close()
@@ -45,7 +46,7 @@ func Tune(ctx context.Context, s *study.Study, source []byte, o Options) (outcom
 	if race, ok := l.strategy.(*tune.Race); ok {
 		short = shortBudget(race.Planned())
 	}
-	if _, err := tune.Resume(l.strategy, log); err != nil {
+	if _, err := journal.Resume(l.strategy, log); err != nil {
 		return outcome.Study{}, fmt.Errorf("resume %s: %w", o.Dir, err)
 	}
 	l.facts.foreseen = l.foresee(l.facts.predictor, l.space)
@@ -60,7 +61,7 @@ func Tune(ctx context.Context, s *study.Study, source []byte, o Options) (outcom
 		l.Tell(short)
 	}
 	l.warn(true, l.past.trials...)
-	err = tune.Run(ctx, l.strategy, l.studyDir.journal, l.trial)
+	err = journal.Run(ctx, l.strategy, l.studyDir.journal, l)
 	facts, ferr := l.save(err != nil)
 	if err == nil {
 		err = ferr // one that comes after another is its consequence
@@ -80,7 +81,7 @@ func (l *session) newStrategy(p tune.Predictor) (tune.Strategy, *candidate.Field
 // what would keep every trial from starting is said before there is a directory that the next
 // start would find in its way. One that goes on first ends what its killed part left running,
 // which would be taken for somebody else's.
-func (l *session) begin(ctx context.Context, source []byte) (log tune.Log, err error) {
+func (l *session) begin(ctx context.Context, source []byte) (log journal.Log, err error) {
 	if err := (&directory{path: l.Dir}).check(l.Resume); err != nil {
 		return log, err
 	}
@@ -88,70 +89,29 @@ func (l *session) begin(ctx context.Context, source []byte) (log tune.Log, err e
 		return log, err
 	}
 	if !l.Resume {
-		if err := l.engines.look(ctx); err != nil {
+		if err := l.look(ctx); err != nil {
 			return log, err
 		}
 	}
 	if l.studyDir, log, err = openDirectory(l.Study, source, l.Options); err != nil || !l.Resume {
 		return log, err
 	}
-	ended, err := l.engines.sweep(ctx, filepath.Join(l.Dir, trialsDir))
+	swept, err := l.sweep(ctx, log)
 	if err != nil {
 		return log, err
 	}
-	if len(ended) > 0 {
+	if swept > 0 {
 		select {
 		case <-time.After(memoryReturns):
 		case <-ctx.Done():
 		}
 	}
-	return log, l.engines.look(ctx)
+	return log, l.look(ctx)
 }
 
 // memoryReturns is how long drivers may take to have a device's memory back after the process that
 // held it has ended.
 const memoryReturns = 5 * time.Second
-
-// trial evaluates one proposal. Its facts are on disk before the journal
-// learns that it ended; an attempt without an end leaves nothing that counts.
-func (l *session) trial(ctx context.Context, p tune.Proposal) (tune.Observation, error) {
-	if l.Baseline != nil && p.Label == tune.BaselineStage {
-		p.Label = l.Baseline.Label // the strategy knows no name for it
-	}
-	l.watch.change(func(s *Status) {
-		*s = Status{Stage: p.Stage, Trial: p.Trial, Label: p.Label, Phase: "preparing", Ended: l.past.ended}
-	})
-	if l.past.stuck != nil {
-		return tune.Observation{}, fmt.Errorf("an engine of the trial before is still there: %w", l.past.stuck)
-	}
-	dir := l.studyDir.trial(p.Trial)
-	if err := l.engines.clear(ctx, dir); err != nil {
-		return tune.Observation{}, err
-	}
-	// So that a study under way, or one that is killed, can be reported.
-	if _, err := l.save(true); err != nil {
-		return tune.Observation{}, err
-	}
-	started := clock()
-	t, err := l.evaluate(ctx, p, dir)
-	if err != nil {
-		return tune.Observation{}, err
-	}
-	t.Started, t.Ended = started, clock()
-	t.conceal(l.Options.Secrets)
-	t.Moves = l.nextChanges(p, t)
-	if err := l.writeJSON(filepath.Join(dir, trialFile), t); err != nil {
-		return tune.Observation{}, err
-	}
-	o := t.observation()
-	if o.Files, err = l.studyDir.seal(dir); err != nil {
-		return tune.Observation{}, err
-	}
-	l.past.ended++
-	l.watch.change(func(s *Status) { s.Result, s.Ended, s.Progress = l.outcome(t), l.past.ended, nil })
-	l.warn(false, *t)
-	return o, nil
-}
 
 // clock is the time to the second, as reports have it.
 func clock() time.Time { return time.Now().UTC().Truncate(time.Second) }
@@ -185,7 +145,7 @@ func (l *session) writeJSON(path string, v any) error {
 func (l *session) evaluate(ctx context.Context, p tune.Proposal, dir string) (*trialRecord, error) {
 	t := &trialRecord{Trial: outcome.Trial{
 		ID: p.Trial, Stage: p.Stage, Label: p.Label, Engine: p.Config["engine"],
-		Config: p.Config, Share: l.LoadShare(p), GPUs: l.Hardware.GPUs, Status: tune.Measured,
+		Config: p.Config, Machine: p.Node, Share: l.LoadShare(p), GPUs: l.Hardware.GPUs, Status: tune.Measured,
 	}, Devices: l.engines.ground.pool.Devices}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("create %s: %w", dir, err)
@@ -298,14 +258,16 @@ func (l *session) missed(p tune.Proposal, figures map[string]float64) []string {
 
 // recall takes from a journal, and from the trials' own records, what a study that is resumed
 // knows of its trials.
-func (l *session) recall(log tune.Log) error {
+func (l *session) recall(log journal.Log) error {
 	trials, err := l.studyDir.trials()
 	if err != nil {
 		return err
 	}
 	l.past.trials = trials
 	for _, t := range trials {
-		l.engines.patience.learn(t.Engine, time.Duration(t.ReadyS*float64(time.Second)))
+		for _, m := range l.machines {
+			m.engines.patience.learn(t.Engine, time.Duration(t.ReadyS*float64(time.Second)))
+		}
 	}
 	for _, t := range log.Trials {
 		o := t.Observation

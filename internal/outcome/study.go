@@ -52,15 +52,16 @@ type Study struct {
 
 	Conclusion *tune.Finding `json:"conclusion,omitempty"`
 
-	Race      *Race      `json:"race,omitempty"`     // of strategy race
-	Forecast  *Forecast  `json:"forecast,omitempty"` // of a search by prediction
-	Reference *Reference `json:"reference,omitempty"`
-	Earlier   []Earlier  `json:"earlier,omitempty"` // that directed its search, without their figures
-	Stages    []Stage    `json:"stages"`
-	Trials    []Trial    `json:"trials"`
-	Ledger    Ledger     `json:"ledger"`
-	Notes     []string   `json:"notes,omitempty"`
-	Doubts    []string   `json:"doubts,omitempty"` // why its launches can hardly tell configurations apart, a paragraph each
+	Race      *Race             `json:"race,omitempty"`     // of strategy race
+	Forecast  *Forecast         `json:"forecast,omitempty"` // of a search by prediction
+	Reference *Reference        `json:"reference,omitempty"`
+	Earlier   []Earlier         `json:"earlier,omitempty"`  // that directed its search, without their figures
+	Machines  []tune.NodeEffect `json:"machines,omitempty"` // that trials were measured on at the same time, and how they differ
+	Stages    []Stage           `json:"stages"`
+	Trials    []Trial           `json:"trials"`
+	Ledger    Ledger            `json:"ledger"`
+	Notes     []string          `json:"notes,omitempty"`
+	Doubts    []string          `json:"doubts,omitempty"` // why its launches can hardly tell configurations apart, a paragraph each
 }
 
 // Objective is what the study improved.
@@ -155,7 +156,8 @@ type Trial struct {
 	Engine    string            `json:"engine"`
 	Version   string            `json:"version,omitempty"` // of the engine, by its own account or as the study says
 	Config    map[string]string `json:"config"`
-	Share     float64           `json:"share,omitempty"` // of the full load; 0: all of it
+	Machine   string            `json:"machine,omitempty"` // that it was measured on, of several
+	Share     float64           `json:"share,omitempty"`   // of the full load; 0: all of it
 	Command   string            `json:"command"`
 	Replicas  int               `json:"replicas"`
 	GPUs      int               `json:"gpus"`                       // allocated, leftover ones included; 0: it ran on the CPU

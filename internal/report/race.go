@@ -20,7 +20,7 @@ type race struct{ study }
 // answers are what a reader asks first.
 func (x race) answers() doc.Definitions {
 	all := append(doc.Definitions{x.gained()}, x.heldOut()...)
-	all = append(all, x.constraints(), x.accuracyAnswer(), x.changed(), x.dropped(), x.untested(), x.spentOn(), x.tried(), x.noise(), doc.Definition{Name: "Search ended", Text: x.sentence(x.Race.Stopped)}, doc.Definition{Name: "Learned from", Text: finding.Learned(x.Earlier)})
+	all = append(all, x.constraints(), x.accuracyAnswer(), x.changed(), x.dropped(), x.untested(), x.spentOn(), x.tried(), x.noise(), doc.Definition{Name: "Machines", Text: finding.Machines(x.Study)}, doc.Definition{Name: "Search ended", Text: x.sentence(x.Race.Stopped)}, doc.Definition{Name: "Learned from", Text: finding.Learned(x.Earlier)})
 	return slices.DeleteFunc(all, func(t doc.Definition) bool { return t.Text == "" })
 }
 

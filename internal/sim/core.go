@@ -15,6 +15,7 @@ type Options struct {
 	Seed      uint64
 	KVTokens  int        // size of each data-parallel copy's KV cache as the engine reports it; 0: what the configuration leaves room for
 	Constants *Constants // of the step model; nil: Default()
+	Speed     float64    // of the machine beside others of its kind: a step takes the time over it; 0: 1
 }
 
 // Core is one engine in virtual time. It is not safe for concurrent use.
@@ -27,6 +28,7 @@ type Core struct {
 	spare  []*seq       // finished and named nowhere, for the jobs to come
 	live   map[int]*seq // by Job.Index, from Submit to the end
 	seed   uint64
+	speed  float64 // 0: as others of its kind
 	accept float64 // probability that a drafted token is accepted
 	record bool    // a replay: steps write outcomes and report the ends of jobs alone
 	member bool    // of a group: it may have to wait for room that another engine gives back
@@ -90,6 +92,7 @@ func newCore(cfg engine.Config, o Options) (*Core, error) {
 		front:  frontEnd{cost: k.get("f_req") * 1e6, serial: cfg.Serial},
 		live:   map[int]*seq{},
 		seed:   o.Seed,
+		speed:  o.Speed,
 		accept: k.get("accept"),
 		result: Step{Start: -1},
 	}
@@ -303,6 +306,9 @@ func (c *Core) Step() (step *Step, ok bool) {
 	}
 	b := c.batch()
 	length := c.model.duration(&b, &c.stats.Times)
+	if c.speed > 0 {
+		length = time.Duration(float64(length) / c.speed)
+	}
 	if c.sched.blocked != nil && c.sched.waiting.next() != nil {
 		*c.sched.blocked += length
 	}

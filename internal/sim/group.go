@@ -101,7 +101,7 @@ func newGroup(cfg engine.Config, o Options) (*Group, error) {
 			seed = mix(o.Seed + uint64(i))
 		}
 		var err error
-		if m.core, err = newCore(c, Options{Seed: seed, KVTokens: o.KVTokens, Constants: o.Constants}); err != nil {
+		if m.core, err = newCore(c, Options{Seed: seed, KVTokens: o.KVTokens, Constants: o.Constants, Speed: o.Speed}); err != nil {
 			return nil, err
 		}
 		m.join()

@@ -395,6 +395,7 @@ func (c *checker) processes() {
 		c.add("runtime.limits", "%v", err)
 	}
 	c.machines()
+	c.parallel()
 	c.containers()
 	switch {
 	case r.Hooks == (Hooks{}):

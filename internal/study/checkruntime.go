@@ -25,6 +25,9 @@ func (c *checker) machines() {
 		}
 		return
 	}
+	if len(r.Machines) > 0 {
+		return
+	}
 	if len(r.Hosts) == 0 {
 		c.add("runtime", "runtime kind ssh needs hosts: the machines that engines run on")
 		return

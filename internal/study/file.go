@@ -171,6 +171,7 @@ type Runtime struct {
 	SilenceS  float64            `yaml:"silence_timeout_s,omitempty" json:"silence_timeout_s,omitempty" jsonschema:"description=Seconds that the logs of a start may go without progress\\, such as loading\\, downloading\\, compiling and capturing (default 900\\, or ready_timeout_s where that is given)"`
 	Docker    *docker.Settings   `yaml:"docker,omitempty" json:"docker,omitempty" jsonschema:"description=docker: the container that engines run in; its image is that of engines without one of their own"`
 	Hosts     []deploy.HostEntry `yaml:"hosts,omitempty" json:"hosts,omitempty" jsonschema:"description=ssh: the machines\\, the first is where replicas of one machine begin"`
+	Machines  []Machine          `yaml:"machines,omitempty" json:"machines,omitempty" jsonschema:"description=ssh\\, docker and simulated\\, strategy race: machines of one kind\\, each with all of hardware.gpus\\, on which trials run at the same time: docs/tuning.md"`
 	SSHConfig string             `yaml:"ssh_config,omitempty" json:"ssh_config,omitempty" jsonschema:"description=ssh: configuration file in place of the user's own"`
 	Direct    bool               `yaml:"direct,omitempty" json:"direct,omitempty" jsonschema:"description=ssh: engines listen on all addresses of their machine and are reached there\\, not through a forwarded port: for latencies to publish"`
 	Spread    string             `yaml:"spread,omitempty" json:"spread,omitempty" jsonschema:"enum=ray,enum=native,enum=mpirun,enum=rpc,description=How a replica that needs several machines spans them: ray (vLLM)\\, native (vLLM's and SGLang's own flags)\\, mpirun (TensorRT-LLM) or rpc (llama.cpp); the default suits the engine"`
@@ -178,7 +179,12 @@ type Runtime struct {
 	Dir       string             `yaml:"dir,omitempty" json:"dir,omitempty" jsonschema:"description=process and ssh: working directory of the engines"`
 	Limits    deploy.Limits      `yaml:"limits,omitempty" json:"limits,omitzero" jsonschema:"description=process and ssh: what each process of an engine may take"`
 	StartupS  float64            `yaml:"startup_s,omitempty" json:"startup_s,omitempty" jsonschema:"description=simulated: seconds a simulated engine takes to load (default 0.5)"`
+
+	speed float64 // simulated: of the machine that the study runs on, see Study.On
 }
+
+// Speed is how fast the simulated machine is beside others of its kind; 0: as fast.
+func (r Runtime) Speed() float64 { return r.speed }
 
 // modelled reports whether a model of engine and device stands in for them.
 func (r Runtime) modelled() bool { return r.Kind == Simulated || r.Kind == Predicted }

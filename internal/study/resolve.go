@@ -102,6 +102,7 @@ func (f *File) limits() (tune.Budget, error) {
 	if err != nil {
 		return tune.Budget{}, err
 	}
+	limit *= time.Duration(max(1, len(f.Runtime.Machines))) // of trials: so many run at the same time
 	if h := f.Budget.GPUHours; h > 0 {
 		wall := time.Duration(math.Min(h/float64(max(f.Hardware.GPUs, 1))*float64(time.Hour), math.MaxInt64/2))
 		if limit == 0 || wall < limit {

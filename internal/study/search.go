@@ -44,7 +44,7 @@ func (s *Study) NewStrategy(p tune.Predictor) (tune.Strategy, *candidate.Field, 
 	case s.Strategy == Race && s.Runtime.Kind == Predicted:
 		st, err = tune.NewForecast(field.SearchSpace(), p, space, s.Goal)
 	case s.Strategy == Race:
-		st, err = tune.NewRace(field.SearchSpace(), p, space, s.Goal, s.Limits, tune.RaceOptions{Rounds: s.Search.Race.Rounds, Short: s.Search.Race.ShortLoad, Earlier: s.Known})
+		st, err = tune.NewRace(field.SearchSpace(), p, space, s.Goal, s.Limits, tune.RaceOptions{Rounds: s.Search.Race.Rounds, Short: s.Search.Race.ShortLoad, Earlier: s.Known, Nodes: s.MachineNames()})
 	case s.Strategy == Random:
 		st, err = draw.NewRandom(product, space, s.Goal, s.Limits, s.Seed)
 	case s.Strategy == Grid:

@@ -10,6 +10,7 @@ import (
 	"perflab/internal/hardware"
 	"perflab/internal/result"
 	"perflab/internal/tune"
+	"perflab/internal/tune/journal"
 )
 
 // Study is a study file that was found right, and what follows from it: its
@@ -52,7 +53,8 @@ func (s *Study) Fingerprint() (string, error) {
 	for i := range f.Runtime.Hosts {
 		f.Runtime.Hosts[i].Devices = nil
 	}
-	return tune.Fingerprint(struct {
+	f.Runtime.Machines = withoutDevices(f.Runtime.Machines)
+	return journal.Fingerprint(struct {
 		*File
 		Recipes []tune.Candidate `json:"recipes,omitempty"` // the files may change
 		Learned []tune.Earlier   `json:"learned,omitempty"`
@@ -134,6 +136,8 @@ func (s *Study) HardwareText(found string) string {
 	switch {
 	case s.OnCPU() && s.Hardware.Nodes > 1:
 		return fmt.Sprintf("CPUs of %d hosts, no GPU", s.Hardware.Nodes)
+	case s.OnCPU() && len(s.Runtime.Machines) > 0:
+		return fmt.Sprintf("CPU of one host%s, no GPU", s.machinesText())
 	case s.OnCPU() && found != "":
 		return fmt.Sprintf("CPU of one host (%s), no GPU", found)
 	case s.OnCPU():
@@ -143,5 +147,5 @@ func (s *Study) HardwareText(found string) string {
 	if s.Hardware.Nodes > 1 {
 		return fmt.Sprintf("%s on %d nodes", text, s.Hardware.Nodes)
 	}
-	return text + " on one node"
+	return text + cmp.Or(s.machinesText(), " on one node")
 }

@@ -167,6 +167,7 @@ func (k *confirmation) keep(group []*ablation, why Finding) {
 func (s *raceState) launchReduced(k *confirmation, f *finalist) *Finding {
 	why := &Finding{Kind: TogetherUntried}
 	for round := 1; round <= k.most; round++ {
+		last := round
 		of := []*finalist{f}
 		if round > k.rounds {
 			of = append(of, k.winner)
@@ -180,8 +181,13 @@ func (s *raceState) launchReduced(k *confirmation, f *finalist) *Finding {
 		if of == nil && round > k.rounds {
 			break
 		}
-		f.out = false // one that fell behind, and is the simpler one
-		s.launchRound(of, CheckStage, round, len(f.rounds) > 0)
+		f.out = false                                                     // one that fell behind, and is the simpler one
+		if first := round; of != nil && s.several() && round < k.rounds { // as many as are made before anything is looked at
+			last = max(round, min(k.least, k.rounds, round-1+s.left()))
+			s.launchRounds(of, CheckStage, first, last, func(round int) bool { return round > first || len(f.rounds) > 0 })
+		} else {
+			s.launchRounds(of, CheckStage, round, round, func(int) bool { return len(f.rounds) > 0 })
+		}
 		if t := k.winner.rounds[round]; t != nil && round > k.rounds {
 			delete(k.winner.rounds, round)
 			k.winner.more[round] = t
@@ -201,6 +207,7 @@ func (s *raceState) launchReduced(k *confirmation, f *finalist) *Finding {
 				return nil
 			}
 		}
+		round = last
 	}
 	return why
 }
@@ -239,7 +246,7 @@ func (s *raceState) runHoldOuts(k *confirmation) {
 		}
 		round := k.rounds + 1 + n
 		of := []*finalist{newFinalist(base.name, base.origin, base.config), newFinalist(k.pick.name, k.pick.origin, k.pick.config)}
-		s.launchRound(of, HoldOutStage, round, true)
+		s.launchRounds(of, HoldOutStage, round, round, func(int) bool { return true })
 		for i, f := range of {
 			if t := f.rounds[round]; t != nil {
 				pair[i].more[round] = t

@@ -14,7 +14,7 @@ type conclusion struct{ *raceState }
 // conclude says what the race found as far as it came.
 func (s *raceState) conclude() Result {
 	c := conclusion{s}
-	r := Result{Evidence: c.evidence()}
+	r := Result{Evidence: c.evidence(), Nodes: c.nodeEffects()}
 	for _, t := range c.base {
 		if r.Baseline == 0 {
 			r.Baseline = t.id()
@@ -183,7 +183,7 @@ func (c conclusion) baselineStays(r Result) Finding {
 }
 
 func (c conclusion) soFar() Finding {
-	f := Finding{After: new(len(c.trials))}
+	f := Finding{After: new(c.ended())}
 	switch lead := c.leader(); {
 	case lead == nil:
 		f.Kind = NothingYet
@@ -212,7 +212,7 @@ func (c conclusion) evidence() *Evidence {
 		e.Comparisons = c.comparisons()
 		e.HoldOuts = c.heldOut()
 		for _, t := range c.trials {
-			if t.Pass > 0 && len(t.Workloads) > len(c.workloads()) {
+			if t.Pass > 0 && !t.open && len(t.Workloads) > len(c.workloads()) {
 				e.HeldOut++
 			}
 		}

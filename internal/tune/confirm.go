@@ -120,14 +120,16 @@ func (s *raceState) confirm() {
 		return
 	}
 	s.confirmation = k
+	s.confirmOn()
 	for k.rounds < k.most {
 		s.replace(k)
 		racing := k.racing()
 		if len(racing) < 2 || k.based() && k.baseline().out || k.rounds >= k.least && s.left() < len(racing) {
 			break
 		}
-		k.rounds++
-		s.launchRound(racing, ConfirmStage, k.rounds, len(racing) == 2 || k.rounds > k.least-fewest)
+		first := k.rounds + 1
+		k.rounds += s.atOnce(k, len(racing))
+		s.launchRounds(racing, ConfirmStage, first, k.rounds, func(round int) bool { return len(racing) == 2 || round > k.least-fewest })
 		if k.dropBehind(); k.decided() {
 			break
 		}
@@ -206,33 +208,50 @@ func (s *raceState) replace(k *confirmation) {
 	}
 }
 
-// launchRound launches each of some configurations in a round, forwards and backwards
-// in turn, so that what drifts favours none. A launch that our machinery lost is made
-// good for: it says nothing about its configuration.
-func (s *raceState) launchRound(of []*finalist, stage string, round int, holdOuts bool) {
-	order := slices.Clone(of)
-	if round%2 == 0 {
-		slices.Reverse(order)
-	}
-	workloads := s.workloads()
-	if holdOuts {
-		workloads = append(workloads, s.holdOuts()...)
+// launchRounds launches each of some configurations in rounds, forwards and backwards
+// in turn, so that what drifts favours none, and on several machines so that each is launched
+// on each about as often. A launch that our machinery lost is made good for: it says nothing
+// about its configuration.
+func (s *raceState) launchRounds(of []*finalist, stage string, first, last int, holdOuts func(round int) bool) {
+	var all []turn
+	for round := first; round <= last; round++ {
+		order := slices.Clone(of)
+		if round%2 == 0 {
+			slices.Reverse(order)
+		}
+		for _, f := range order {
+			all = append(all, turn{f, round})
+		}
 	}
 	for try := range launchTries {
-		for _, f := range order {
+		for left := slices.Clone(all); len(left) > 0; {
+			n, i := s.seat(left)
+			if n == nil {
+				left[0].of.failed = s.launchOn(nil, Proposal{}, left[0].of.origin, nil)
+				left = left[1:]
+				continue
+			}
+			f, round := left[i].of, left[i].round
+			left = slices.Delete(left, i, i+1)
 			if f.rounds[round] != nil || f.out || !s.affords(1) || try > 0 && s.left() < 1 {
 				continue
 			}
-			t := s.measure(Proposal{Stage: stage, Label: f.label(), Config: f.config, Pass: round, Workloads: slices.Clone(workloads)}, f.origin)
-			if t.measured() {
-				f.rounds[round] = t
-				continue
+			p := Proposal{Stage: stage, Label: f.label(), Config: f.config, Pass: round, Workloads: s.workloads()}
+			if holdOuts(round) {
+				p.Workloads = append(p.Workloads, s.holdOuts()...)
 			}
-			f.failed, f.out = t, !t.spoiled()
+			s.launchOn(n, p, f.origin, func(t *trial) {
+				if t.measured() {
+					f.rounds[round] = t
+				} else {
+					f.failed, f.out = t, !t.spoiled()
+				}
+			})
 		}
+		s.settle()
 	}
-	for _, f := range order {
-		if f.rounds[round] == nil {
+	for _, t := range all {
+		if f := t.of; f.rounds[t.round] == nil {
 			f.lost++
 			f.out = f.out || f.lost >= mostLost
 		}
@@ -370,7 +389,7 @@ func (k *confirmation) level(family, round int) float64 {
 func (k *confirmation) objectiveOn(workload string) func(*trial) float64 {
 	return func(t *trial) float64 {
 		if workload == "" {
-			return t.log
+			return t.raw
 		}
 		v, ok := t.end.Figures[workload][k.objective.Metric]
 		if !ok {
@@ -405,11 +424,11 @@ func (k *confirmation) contrastOn(a, b *finalist, figure func(*trial) float64, l
 	var all stat.Launches
 	for arm, f := range []*finalist{b, a} {
 		for _, t := range k.counted(f, []*finalist{a, b}[arm], heldOut) {
-			all = append(all, stat.Launch{Y: figure(t), Arm: arm, Round: t.Pass})
+			all = append(all, stat.Launch{Y: figure(t), Arm: arm, Round: t.Pass, Node: k.nodeOf(t)})
 		}
 		for _, t := range k.base {
 			if f == k.baseline() && t.measured() && t.Share == 0 {
-				all = append(all, stat.Launch{Y: figure(t), Arm: arm, Stratum: 1})
+				all = append(all, stat.Launch{Y: figure(t), Arm: arm, Node: k.nodeOf(t), Stratum: 1})
 			}
 		}
 	}

@@ -45,7 +45,7 @@ type trialOf struct {
 	lost  float64 // share of launches that our machinery loses
 }
 
-func (c trialOf) evaluate(seed uint64) Evaluate {
+func (c trialOf) evaluate(seed uint64) evaluator {
 	return func(_ context.Context, p Proposal) (Observation, error) {
 		r := stat.Stream(seed, fmt.Sprint("launch ", p.Trial))
 		y, sd := math.Log(100)+c.noise*c.round*stat.Stream(seed, fmt.Sprint("round ", p.Pass)).NormFloat64(), c.noise

@@ -15,7 +15,7 @@ import (
 )
 
 // shaken is an evaluation whose figures are multiplied by noise of each launch.
-func shaken(f *testSpace, seed uint64, figure string, sd func(Config) float64) Evaluate {
+func shaken(f *testSpace, seed uint64, figure string, sd func(Config) float64) evaluator {
 	return func(ctx context.Context, p Proposal) (Observation, error) {
 		end, err := f.evaluate(seed)(ctx, p)
 		r := stat.Stream(seed, fmt.Sprint("shaken ", p.Trial))

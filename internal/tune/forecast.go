@@ -56,7 +56,10 @@ func NewForecast(g SearchSpace, p Predictor, s Space, o Objective) (*Forecast, e
 		return nil, err
 	}
 	f := &Forecast{state: &forecastState{launcher: race.state.launcher, known: map[string]*foreseen{}}}
-	f.body = f.state.run
+	f.body = func(p *Procedure) {
+		f.state.starter = p
+		f.state.run()
+	}
 	return f, nil
 }
 
@@ -87,8 +90,7 @@ type foreseen struct {
 }
 
 // run is the search. It is suspended in show while a trial is under way.
-func (s *forecastState) run(ask func(Proposal) Observation) {
-	s.ask = ask
+func (s *forecastState) run() {
 	base := &foreseen{config: s.baseConfig(), origin: theBaseline}
 	s.show(base, BaselineStage)
 	s.base = append(s.base, base.trial) // bounds are of its figures

@@ -17,6 +17,8 @@ type history struct {
 	bounds    Objective // the objective with bounds that are limits
 	budget    Budget
 	options   RaceOptions
+	nodes     []*node
+	only      *string // stratum of the machines that launches may be on; nil: on all
 	trials    []*trial
 	base      []*trial // launches of the baseline in the search
 }
@@ -169,6 +171,7 @@ func (h *history) spread() (sd float64, df float64, n int) {
 			n += len(g)
 		}
 	}
+	free = max(priorLaunches, free-float64(h.levelled()))
 	return math.Sqrt(sum / free), free, n
 }
 
@@ -269,7 +272,10 @@ func (h *history) left() int {
 		n = h.budget.Trials - len(h.trials)
 	}
 	if each := h.eachSeconds(); h.budget.Time > 0 && each > 0 {
-		n = min(n, int((h.budget.Time.Seconds()-h.seconds())/each))
+		n = min(n, int((h.budget.Time.Seconds()-h.seconds())/each)-h.underWay())
+	}
+	if !slices.ContainsFunc(h.nodes, h.usable) {
+		return 0
 	}
 	return n
 }
@@ -281,7 +287,7 @@ func (h *history) eachSeconds() float64 {
 	for _, t := range h.trials {
 		longest = max(longest, t.end.Seconds)
 	}
-	return (h.seconds()/max(1, float64(len(h.trials))) + longest) / 2
+	return (h.seconds()/max(1, float64(h.ended())) + longest) / 2
 }
 
 func (h *history) seconds() float64 {

@@ -21,9 +21,9 @@ type model struct {
 	choices     []int                  // those in which configurations that may be launched differ, by their place
 	predictions map[string]*prediction // by configuration
 
-	// What was concluded from so many trials and launches of the baseline: what follows
+	// What was concluded from so many trials, ends and launches of the baseline: what follows
 	// from them alone is asked for again and again.
-	at      [2]int
+	at      [3]int
 	fitted  *surrogate.Model
 	ranked  []standing
 	blamed  map[cause]float64
@@ -195,7 +195,7 @@ func (m *model) sameChoices(a, b Config) bool {
 
 // fit is what the objective is thought to be, by all launches of the search.
 func (m *model) fit() *surrogate.Model {
-	if at := [2]int{len(m.trials), len(m.base)}; at != m.at {
+	if at := [3]int{len(m.trials), m.ended(), len(m.base)}; at != m.at {
 		m.at, m.fitted, m.ranked, m.against = at, nil, nil, nil
 	}
 	if m.fitted != nil {
@@ -213,7 +213,21 @@ func (m *model) fit() *surrogate.Model {
 		p.Y, p.Noise = t.log-ref, within*within
 		points = append(points, p)
 	}
-	m.fitted = surrogate.New(append(points, m.earlier()...), m.choices)
+	points = append(points, m.earlier()...)
+	m.fitted = surrogate.New(points, m.choices)
+	if m.underWay() == 0 {
+		return m.fitted
+	}
+	// What is under way is taken to be measured as it is believed to be: then what is like it
+	// has less to tell.
+	for _, t := range m.trials {
+		if t.open {
+			p := m.point(t.Config)
+			p.Y, _ = m.fitted.At(p)
+			points = append(points, p)
+		}
+	}
+	m.fitted = surrogate.New(points, m.choices)
 	return m.fitted
 }
 

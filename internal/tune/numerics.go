@@ -1,6 +1,9 @@
 package tune
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // guarded is a history with what the accuracy guard found, by the name of the
 // numerics that decide a configuration's answers; see Rules.Numerics.
@@ -21,9 +24,10 @@ func (g *guarded) request(p *Proposal) {
 	}
 	numerics := g.rules.Numerics(p.Config)
 	_, known := g.verdicts[numerics]
+	known = known || g.asking(numerics)
 	switch {
 	case p.Stage == BaselineStage:
-		p.Questions = p.Trial == 1 || g.baselineAnswers() == ""
+		p.Questions = g.baselineAnswers() == "" && !g.asking(numerics)
 		p.Compare = g.objective.Guard.Agreement > 0
 	case g.answersAlike(p.Config):
 	case p.Pass > 0:
@@ -38,11 +42,16 @@ func (g *guarded) request(p *Proposal) {
 	}
 }
 
+// asking reports whether a trial under way asks the questions for numerics.
+func (g *guarded) asking(numerics string) bool {
+	return slices.ContainsFunc(g.trials, func(t *trial) bool { return t.open && t.Questions && g.rules.Numerics(t.Config) == numerics })
+}
+
 // askedAgain is the launch after the search that was asked the questions for
 // numerics; nil for none.
 func (g *guarded) askedAgain(numerics string) *trial {
 	for _, t := range g.trials {
-		if t.Pass > 0 && t.Questions && t.end.Status == Measured && g.rules.Numerics(t.Config) == numerics {
+		if t.Pass > 0 && t.Questions && (t.open || t.end.Status == Measured) && g.rules.Numerics(t.Config) == numerics {
 			return t
 		}
 	}

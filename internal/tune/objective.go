@@ -107,6 +107,14 @@ func (o Objective) log(v float64) float64 {
 	return -math.Log(v)
 }
 
+// unlog is the figure of a logarithm.
+func (o Objective) unlog(x float64) float64 {
+	if o.Higher {
+		return math.Exp(x)
+	}
+	return math.Exp(-x)
+}
+
 // resolve gives bounds that are of the baseline's figures their limits; one whose
 // figure the baseline lacks is met by nothing.
 func (o Objective) resolve(base map[string]float64) Objective {

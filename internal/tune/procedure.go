@@ -3,71 +3,101 @@ package tune
 import (
 	"fmt"
 	"iter"
+	"slices"
 )
 
-// Procedure runs a search that is written as a straight function: where the
-// function measures, it is suspended until the end of the trial is told. The
-// function is a coroutine and goes on only inside of Ask, Tell and Result; no
-// goroutine runs beside the caller's.
+// Procedure runs a search that is written as a straight function: it starts trials, and
+// where it awaits the end of one it is suspended until one is told. The function is a
+// coroutine and goes on only inside of Ask, Tell and Result; no goroutine runs beside the
+// caller's. What it starts follows from the ends told so far, in their order, and not from
+// when it is asked.
 //
 // A suspended function is not collected. Stop unwinds it; a procedure that came
 // to its end has nothing to stop.
 type Procedure struct {
-	body    func(measure func(Proposal) Observation)
-	next    func() (Proposal, bool) // nil: not started
+	body    func(*Procedure)
+	next    func() (struct{}, bool) // nil: not started
 	cancel  func()
-	open    *Proposal   // proposed, without an end
-	end     Observation // of the open proposal, on its way to the body
+	yield   func(struct{}) bool
+	waiting []Proposal  // started, and not asked for yet
+	open    []Proposal  // asked for, without an end
+	end     Observation // on its way to the body
+	over    bool        // the body has come to its end
 	stopped bool
 }
 
-// NewProcedure is what a strategy embeds whose search is a function: it returns when it has
-// no more to measure.
+// NewProcedure is what a strategy embeds whose search is a function that measures one trial
+// after another: it returns when it has no more to measure.
 func NewProcedure(search func(measure func(Proposal) Observation)) Procedure {
-	return Procedure{body: search}
+	return Procedure{body: func(p *Procedure) {
+		search(func(next Proposal) Observation {
+			p.propose(next)
+			return p.await()
+		})
+	}}
 }
 
-// start runs the body up to its first proposal, once.
+// propose starts a trial: its end is among those that await gives.
+func (p *Procedure) propose(next Proposal) { p.waiting = append(p.waiting, next) }
+
+// await gives the next end of a trial that was started, in the order in which they come.
+func (p *Procedure) await() Observation {
+	if !p.yield(struct{}{}) {
+		panic("tune: stopped")
+	}
+	return p.end
+}
+
+// start runs the body until it first waits, once.
 func (p *Procedure) start() {
 	if p.next != nil || p.stopped {
 		return
 	}
-	p.next, p.cancel = iter.Pull(func(yield func(Proposal) bool) {
+	p.next, p.cancel = iter.Pull(func(yield func(struct{}) bool) {
 		defer func() {
 			if p.stopped {
-				_ = recover() // the panic below
+				_ = recover() // the panic of await
 			}
 		}()
-		p.body(func(next Proposal) Observation {
-			if !yield(next) {
-				panic("tune: stopped")
-			}
-			return p.end
-		})
+		p.yield = yield
+		p.body(p)
 	})
 	p.advance()
 }
 
 func (p *Procedure) advance() {
-	p.open = nil
-	if next, ok := p.next(); ok {
-		p.open = &next
-	}
+	_, waits := p.next()
+	p.over = !waits
 }
 
-// Ask returns the trial to measure next.
+// Over reports whether the search has come to its end.
+func (p *Procedure) Over() bool {
+	p.start()
+	return p.over
+}
+
+// Ask returns the next trial to measure.
 func (p *Procedure) Ask() (Proposal, bool) {
 	p.start()
-	return ask(p.open)
+	if len(p.waiting) == 0 {
+		return Proposal{}, false
+	}
+	next := p.waiting[0]
+	p.waiting, p.open = p.waiting[1:], append(p.open, next)
+	return next.Clone(), true
 }
 
-// Tell takes the end of the trial that was asked for.
+// Tell takes the end of a trial that was asked for.
 func (p *Procedure) Tell(o Observation) {
 	p.start()
-	p.end = checked(p.open, o)
-	if p.stopped {
+	i := slices.IndexFunc(p.open, func(q Proposal) bool { return q.Trial == o.Trial })
+	switch {
+	case i < 0:
+		panic(fmt.Sprintf("tune: told the end of trial %d, which is not open", o.Trial))
+	case p.stopped:
 		panic(fmt.Sprintf("tune: told the end of trial %d after Stop", o.Trial))
 	}
+	p.open, p.end = slices.Delete(p.open, i, i+1), o.Settled()
 	p.advance()
 }
 
@@ -88,11 +118,17 @@ func Stop(s Strategy) {
 	}
 }
 
-func ask(open *Proposal) (Proposal, bool) {
-	if open == nil {
+// single is what strategies share that have one trial open at a time: each is asked for
+// once.
+type single struct{ asked int }
+
+// ask gives the open proposal, unless it was given.
+func (s *single) ask(open *Proposal) (Proposal, bool) {
+	if open == nil || open.Trial == s.asked {
 		return Proposal{}, false
 	}
-	return open.clone(), true
+	s.asked = open.Trial
+	return open.Clone(), true
 }
 
 // checked is an observation of the open proposal, as a journal would give it back.
@@ -103,5 +139,5 @@ func checked(open *Proposal, o Observation) Observation {
 	case open.Trial != o.Trial:
 		panic(fmt.Sprintf("tune: told the end of trial %d when %d was asked for", o.Trial, open.Trial))
 	}
-	return o.settle()
+	return o.Settled()
 }

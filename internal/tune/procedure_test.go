@@ -1,10 +1,16 @@
 package tune
 
 import (
+	"fmt"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"perflab/internal/stat"
 )
 
 // TestStop: a search that is given up half way holds nothing, and answers as before.
@@ -33,8 +39,8 @@ func TestStop(t *testing.T) {
 		verdict := r.Result().Verdict
 		Stop(r)
 		Stop(r)
-		if q, still := r.Ask(); ok != still || !p.equal(q) {
-			t.Errorf("asked for %+v and, stopped, for %+v", p, q)
+		if q, more := r.Ask(); more {
+			t.Errorf("asked for %+v (%v) and, stopped, for %+v", p, ok, q)
 		}
 		if after := r.Result().Verdict; !reflect.DeepEqual(after, verdict) {
 			t.Errorf("concluded %+v and, stopped, %+v", verdict, after)
@@ -48,16 +54,15 @@ func TestStop(t *testing.T) {
 			t.Errorf("told after Stop: %q", text)
 		}
 	}()
-	p, _ := all[3].Ask()
-	all[3].Tell(Observation{Trial: p.Trial, Status: Measured})
+	all[3].Tell(Observation{Trial: 4, Status: Measured})
 }
 
 // TestBodyPanics: what panics in a search does so in the caller's Tell.
 func TestBodyPanics(t *testing.T) {
-	p := Procedure{body: func(measure func(Proposal) Observation) {
+	p := NewProcedure(func(measure func(Proposal) Observation) {
 		measure(Proposal{Trial: 1})
 		panic("a broken invariant")
-	}}
+	})
 	p.Ask()
 	defer func() {
 		if got := recover(); got != "a broken invariant" {
@@ -65,4 +70,48 @@ func TestBodyPanics(t *testing.T) {
 		}
 	}()
 	p.Tell(Observation{Trial: 1})
+}
+
+// resumes plays a strategy to its end, with as many trials open as it starts, whose ends
+// come in a drawn order; and again from after each of these ends, as a journal would have
+// it: whoever is told the same ends proposes the same and concludes the same.
+func resumes(t *testing.T, seed uint64, start func() Strategy, end func(Proposal) Observation) (asked []Proposal, ends []Observation) {
+	t.Helper()
+	play := func(told []Observation) (asked []Proposal, ends []Observation, r Result) {
+		s := start()
+		var open []Proposal
+		next := func() {
+			for p, ok := s.Ask(); ok; p, ok = s.Ask() {
+				if slices.ContainsFunc(open, func(o Proposal) bool { return o.Node == p.Node }) {
+					t.Fatalf("trial %d begins on %q, where another is under way", p.Trial, p.Node)
+				}
+				asked, open = append(asked, p), append(open, p)
+			}
+		}
+		for next(); len(open) > 0; next() {
+			var o Observation
+			if len(ends) < len(told) {
+				o = told[len(ends)]
+			} else {
+				p := open[stat.Stream(seed, fmt.Sprint("end ", len(ends))).IntN(len(open))]
+				o = end(p)
+				o.Trial = p.Trial
+			}
+			open = slices.DeleteFunc(open, func(p Proposal) bool { return p.Trial == o.Trial })
+			ends = append(ends, o)
+			s.Tell(o)
+		}
+		return asked, ends, s.Result()
+	}
+	asked, ends, want := play(nil)
+	for n := range ends {
+		again, _, got := play(ends[:n])
+		if diff := cmp.Diff(asked, again); diff != "" {
+			t.Fatalf("after %d ends, proposals (-whole +resumed):\n%s", n, diff)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("after %d ends, result (-whole +resumed):\n%s", n, diff)
+		}
+	}
+	return asked, ends
 }

@@ -62,10 +62,10 @@ func TestStagedProperties(t *testing.T) {
 		var told []Observation
 		for p, ok := a.Ask(); ok; p, ok = a.Ask() {
 			q, _ := b.Ask()
-			mine := p.clone()
+			mine := p.Clone()
 			p.Config["scribbled"], p.Workloads[0] = "by the caller", "scribbled"
 			p = mine
-			if again, _ := a.Ask(); !p.equal(again) || !p.equal(q) {
+			if again, twice := a.Ask(); twice || !p.Equal(q) {
 				t.Fatalf("seed %d: asked for %+v, again %+v, with 1/m %+v", seed, p, again, q)
 			}
 			if p.Pass == 0 && measured[fmt.Sprint(p.Config)] {
@@ -97,7 +97,7 @@ func TestStagedProperties(t *testing.T) {
 }
 
 func inverted(o Observation) Observation {
-	o = o.settle()
+	o = o.Settled()
 	for _, f := range o.Figures {
 		f["m"] = 1 / f["m"]
 	}

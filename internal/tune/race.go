@@ -45,6 +45,9 @@ type RaceOptions struct {
 	// Earlier are studies made before: what they measured directs the search as far as
 	// they are like this one, and confirms nothing.
 	Earlier []Earlier
+	// Nodes are machines of one kind, on each of which one trial is measured at a time; fewer
+	// than 2: that is not said, and there is one.
+	Nodes []string
 }
 
 // Earlier is what a study of the same model, engine or hardware measured before.
@@ -81,8 +84,8 @@ func NewRace(g SearchSpace, p Predictor, s Space, o Objective, b Budget, r RaceO
 	if o.MinGain == 0 {
 		o.MinGain = raceGain
 	}
-	errs := []error{s.Validate(), o.Validate()}
-	switch least := 2*r.Rounds + 2; {
+	errs := append(nodeErrors(r.Nodes), s.Validate(), o.Validate())
+	switch least := 2*r.Rounds + max(2, len(r.Nodes)+1); {
 	case r.Rounds < 2:
 		errs = append(errs, fmt.Errorf("rounds is %d: a confirmation needs at least 2 launches of each configuration", r.Rounds))
 	case b.Trials < 0 || b.Time < 0:
@@ -101,12 +104,15 @@ func NewRace(g SearchSpace, p Predictor, s Space, o Objective, b Budget, r RaceO
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	h := &history{space: s, objective: o, bounds: o, budget: b, options: r}
+	h := &history{space: s, objective: o, bounds: o, budget: b, options: r, nodes: newNodes(r.Nodes)}
 	guard := &guarded{history: h, rules: g.Rules, verdicts: map[string]PairedTest{}, diverged: map[string]float64{}}
 	m := &model{guarded: guard, search: g, predictor: p, axes: axes(g, s), predictions: map[string]*prediction{}, foretells: map[string]bool{}}
 	m.choices = m.varying()
 	race := &Race{asked: asked, state: &raceState{launcher: &launcher{model: m}, vain: map[string]bool{}}}
-	race.body = race.state.run
+	race.body = func(p *Procedure) {
+		race.state.starter = p
+		race.state.run()
+	}
 	return race, nil
 }
 
@@ -132,7 +138,7 @@ func (r *Race) Result() Result {
 // launcher is what a search knows of configurations, and how it has one measured.
 type launcher struct {
 	*model
-	ask        func(Proposal) Observation
+	starter    *Procedure // of trials
 	candidates []*contender
 }
 
@@ -155,9 +161,8 @@ type phaseStart struct {
 	lead  float64
 }
 
-// run is the race. It is suspended in measure while a trial is under way.
-func (s *raceState) run(ask func(Proposal) Observation) {
-	s.ask = ask
+// run is the race. It is suspended in land until a trial ends.
+func (s *raceState) run() {
 	s.opening()
 	s.begin(RaceStage)
 	s.candidates = s.rank(s.search.Candidates)
@@ -177,8 +182,9 @@ func (s *raceState) run(ask func(Proposal) Observation) {
 	s.finished = true
 }
 
-// begin starts a phase.
+// begin starts a phase, once all that is under way has ended.
 func (s *raceState) begin(name string) {
+	s.settle()
 	lead := math.NaN()
 	if l := s.leader(); l != nil {
 		lead = l.mean
@@ -186,28 +192,17 @@ func (s *raceState) begin(name string) {
 	s.phases = append(s.phases, phaseStart{name, len(s.trials), lead})
 }
 
-// measure proposes a trial and takes its end.
-func (s *launcher) measure(p Proposal, from lineage) *trial {
-	p.Trial = len(s.trials) + 1
-	if p.Workloads == nil {
-		p.Workloads = s.workloads()
-	}
-	s.request(&p)
-	end := s.ask(p)
-	t := &trial{Proposal: p, name: from.String(), origin: from, end: end, merged: s.merge(end)}
-	t.log = s.logOf(t.merged)
-	s.trials = append(s.trials, t)
-	if p.Stage == BaselineStage && !s.based() {
-		s.bounds = s.objective.resolve(t.merged)
-	}
-	t.score = s.bounds.score(end.Status, t.merged)
-	s.judge(t)
-	return t
-}
-
 // openingShares are the loads under which the baseline is launched first.
 func (h *history) openingShares() []float64 {
-	if short := h.short(); short > 0 {
+	short := h.short()
+	if n := len(h.options.Nodes); n > 1 {
+		each := slices.Repeat([]float64{short}, n)
+		if short > 0 {
+			return append([]float64{0}, each...)
+		}
+		return each
+	}
+	if short > 0 {
 		return []float64{0, short, short}
 	}
 	if h.budget.Trials > 0 && h.budget.Trials < smallBudget {
@@ -216,15 +211,18 @@ func (h *history) openingShares() []float64 {
 	return []float64{0, 0}
 }
 
-// opening launches the baseline: twice, where the budget is not too small.
+// opening launches the baseline: twice, where the budget is not too small, and of several
+// machines once on each.
 func (s *raceState) opening() {
 	s.begin(BaselineStage)
+	if s.several() {
+		s.openEach()
+		return
+	}
 	shares := s.openingShares()
 	for lost := 0; len(shares) > 0; {
-		t := s.measure(Proposal{Stage: BaselineStage, Label: BaselineStage, Config: s.baseConfig(), Share: shares[0]}, theBaseline)
-		if t.measured() || s.base == nil {
-			s.base = append(s.base, t)
-		}
+		t := s.measure(s.baselineTrial(shares[0]), theBaseline)
+		s.keepBaseline(t)
 		switch {
 		case s.based():
 			shares = shares[1:]

@@ -1,7 +1,6 @@
 package tune
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"math"
@@ -108,8 +107,11 @@ func (f *testSpace) value(c Config) float64 {
 	return f.truth(c)
 }
 
+// evaluator measures a proposal.
+type evaluator func(context.Context, Proposal) (Observation, error)
+
 // evaluate is a launch: its noise depends on seed and trial.
-func (f *testSpace) evaluate(seed uint64) Evaluate {
+func (f *testSpace) evaluate(seed uint64) evaluator {
 	return func(_ context.Context, p Proposal) (Observation, error) {
 		v := f.value(p.Config)
 		if status := f.broken[p.Trial]; status != "" {
@@ -208,7 +210,7 @@ func race(t testing.TB, f *testSpace, o Objective, b Budget) *Race {
 }
 
 // playRace runs a race to its end and returns its trials.
-func playRace(t testing.TB, r *Race, evaluate Evaluate) ([]Proposal, Result) {
+func playRace(t testing.TB, r *Race, evaluate evaluator) ([]Proposal, Result) {
 	t.Helper()
 	var asked []Proposal
 	for p, ok := r.Ask(); ok; p, ok = r.Ask() {
@@ -259,69 +261,28 @@ func TestRaceOfEquals(t *testing.T) {
 	}
 }
 
-// TestRaceResumes cuts the journal of a race at every byte: what is decided after a
-// resume is what was decided without.
+// TestRaceResumes: what is decided after a resume is what was decided without.
 func TestRaceResumes(t *testing.T) {
 	t.Parallel()
 	f := world(3)
 	f.broken = map[int]string{4: Failed, 6: Void}
 	objective := up
 	objective.Guard = &Guard{Margin: 0.02}
-	questions := func(p Proposal) (Observation, error) {
+	end := func(p Proposal) Observation {
 		o, err := f.evaluate(3)(t.Context(), p)
+		if err != nil {
+			t.Fatal(err)
+		}
 		if p.Questions && o.Status == Measured {
 			o.Answers = strings.Repeat("1", 300)
 		}
-		return o, err
+		return o
 	}
-	evaluate := func(_ context.Context, p Proposal) (Observation, error) { return questions(p) }
-	run := func(data []byte) ([]byte, Result) {
-		log, err := Replay(bytes.NewReader(data))
-		if err != nil {
-			t.Fatal(err)
-		}
-		file := &buffer{*bytes.NewBuffer(slices.Clone(data[:log.Size]))}
-		j, err := OpenJournal(file, log, Head{Study: "s"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		r := race(t, f, objective, Budget{Trials: 20})
-		if _, err := Resume(r, log); err != nil {
-			t.Fatal(err)
-		}
-		if err := Run(t.Context(), r, j, evaluate); err != nil {
-			t.Fatal(err)
-		}
-		return file.Bytes(), r.Result()
-	}
-	whole, want := run(nil)
-	done := map[string]bool{}
-	for cut := range whole {
-		log, err := Replay(bytes.NewReader(whole[:cut]))
-		if err != nil {
-			t.Fatalf("cut at byte %d: %v", cut, err)
-		}
-		k := fmt.Sprint(log.Size)
-		if done[k] {
-			continue // the same whole lines
-		}
-		done[k] = true
-		got, r := run(whole[:cut])
-		if !bytes.Equal(got, whole) {
-			t.Fatalf("cut at byte %d: another journal", cut)
-		}
-		if diff := cmp.Diff(want, r); diff != "" {
-			t.Fatalf("cut at byte %d: another result:\n%s", cut, diff)
-		}
-	}
-	if len(done) < 2*15 {
-		t.Errorf("%d places to resume from", len(done))
+	asked, _ := resumes(t, 3, func() Strategy { return race(t, f, objective, Budget{Trials: 20}) }, end)
+	if len(asked) < 15 {
+		t.Errorf("%d places to resume from", len(asked))
 	}
 }
-
-type buffer struct{ bytes.Buffer }
-
-func (*buffer) Sync() error { return nil }
 
 // TestRaceProperties plays random studies, with ends of every kind, and checks what
 // holds for all.
@@ -348,7 +309,7 @@ func TestRaceProperties(t *testing.T) {
 		var n int
 		var told []Observation
 		for p, ok := a.Ask(); ok; p, ok = a.Ask() {
-			if q, _ := again.Ask(); !p.equal(q) {
+			if q, _ := again.Ask(); !p.Equal(q) {
 				t.Fatalf("seed %d: %+v and %+v", seed, p, q)
 			}
 			end := randomEnd(r, p)

@@ -30,30 +30,38 @@ type option struct {
 // launch is expected to gain most.
 func (s *raceState) refine() {
 	s.begin(RefineStage)
-	for s.searching() > 0 && s.explore(RefineStage, 0) {
+	for s.explore(RefineStage, 0) {
 	}
 }
 
-// explore launches what promises most; false where nothing is worth it.
+// explore launches what promises most; false where nothing is worth it, or no launch is left.
 func (s *raceState) explore(stage string, share float64) bool {
-	o := s.nextOption()
-	if o != nil {
-		s.launchOption(o, stage, share)
+	reason := s.stopReason
+	for s.room(); s.searching() > 0; s.room() {
+		if o := s.nextOption(); o != nil {
+			s.stopReason = reason
+			s.launchOption(o, stage, share)
+			return true
+		}
+		if !s.land() { // what is under way may promise more
+			return false
+		}
 	}
-	return o != nil
+	return false
 }
 
 // launchOption launches an option. What is refused is mended where it is the first of its
 // engine or checkpoint: later on there is better to do.
 func (s *raceState) launchOption(o *option, stage string, share float64) {
-	var t *trial
-	if o.from == nil {
-		t = s.measure(Proposal{Stage: stage, Label: o.candidate.Label, Config: o.config, Share: share}, o.candidate.origin)
-	} else {
-		t = s.launchChange(o.from, o.change, stage, share)
+	then := func(t *trial) {
+		if stage == RaceStage {
+			s.mend(t, share, 0)
+		}
 	}
-	if stage == RaceStage {
-		s.mend(t, share)
+	if o.from == nil {
+		s.launch(Proposal{Stage: stage, Label: o.candidate.Label, Config: o.config, Share: share}, o.candidate.origin, then)
+	} else {
+		s.launchChange(o.from, o.change, stage, share, then)
 	}
 }
 

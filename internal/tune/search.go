@@ -33,7 +33,7 @@ func (s *raceState) named() {
 		slices.SortStableFunc(all, func(a, b *contender) int { return -cmp.Compare(a.point.X, b.point.X) })
 	}
 	for _, c := range all {
-		if s.searchingNamed() > 0 {
+		if s.room(); s.searchingNamed() > 0 {
 			s.launchOption(&option{config: c.Config, candidate: c}, RaceStage, s.short())
 		}
 	}
@@ -43,10 +43,10 @@ func (s *raceState) named() {
 // thought best and likely to run. A prediction has not shown yet what it is worth. One that
 // is refused is not given up at once: the next is unlike it in whatever may be why.
 func (s *raceState) cover(parameter string) {
-	for s.searching() > 0 {
+	for s.room(); s.searching() > 0; s.room() {
 		ran, refused := map[string]bool{}, map[string]int{}
 		for _, t := range s.trials {
-			if v := t.Config[parameter]; t.measured() {
+			if v := t.Config[parameter]; t.open || t.measured() {
 				ran[v] = true
 			} else if t.end.Status == Refused {
 				refused[v]++
@@ -74,10 +74,11 @@ func (s *raceState) cover(parameter string) {
 				look(s.optionOf(config))
 			}
 		}
-		if best == nil {
+		if best != nil {
+			s.launchOption(best, RaceStage, s.short())
+		} else if !s.land() { // what is under way may be refused
 			return
 		}
-		s.launchOption(best, RaceStage, s.short())
 	}
 }
 
@@ -107,12 +108,12 @@ func (s *raceState) vary(config Config, parameter string) []Config {
 // can.
 func (s *raceState) elsewhere() {
 	for _, k := range s.search.Elsewhere {
+		s.settle()
 		for _, st := range s.standings() {
 			if s.searching() <= 0 {
 				return
 			}
-			if t := s.launchChange(st.trial, k, RaceStage, s.short()); t != nil {
-				s.mend(t, s.short())
+			if s.launchChange(st.trial, k, RaceStage, s.short(), func(t *trial) { s.mend(t, s.short(), 0) }) != nil {
 				break
 			}
 		}
@@ -124,8 +125,9 @@ func (s *raceState) firstRung() {
 	if s.short() == 0 {
 		return
 	}
+	s.room()
 	quota := int(math.Ceil(rungShare * float64(s.searching())))
-	for n := len(s.trials); len(s.trials)-n < quota && s.searching() > 0; {
+	for n := len(s.trials); len(s.trials)-n < quota; {
 		if !s.explore(RaceStage, s.short()) {
 			return
 		}
@@ -139,24 +141,24 @@ func (s *raceState) open(config Config) bool {
 }
 
 // mend launches what the refusal of a trial asks for, and of that again, unless the same
-// did not help before.
-func (s *raceState) mend(t *trial, share float64) {
-	for range mostRepairs {
-		if t == nil || t.end.Status != Refused || len(t.end.Moves) == 0 || s.searching() <= 0 {
-			return
-		}
-		cure := t.end.Moves[0]
-		if s.vain[cure.Set.key()] {
-			return
-		}
-		t = s.launchChange(t, cure, RepairStage, share)
-		s.vain[cure.Set.key()] = t != nil && t.end.Status == Refused
+// did not help before. So often it was mended already.
+func (s *raceState) mend(t *trial, share float64, mended int) {
+	if mended == mostRepairs || t.end.Status != Refused || len(t.end.Moves) == 0 || s.searching() <= 0 {
+		return
 	}
+	cure := t.end.Moves[0]
+	if s.vain[cure.Set.key()] {
+		return
+	}
+	s.launchChange(t, cure, RepairStage, share, func(t *trial) {
+		s.vain[cure.Set.key()] = t.end.Status == Refused
+		s.mend(t, share, mended+1)
+	})
 }
 
-// launchChange launches a change of what a trial measured, and keeps what came of
-// it; nil where it need not or cannot be launched.
-func (s *raceState) launchChange(from *trial, change Change, stage string, share float64) *trial {
+// launchChange launches a change of what a trial measured, and keeps what comes of
+// it; nil where it need not or cannot be launched. Once it has ended, then is called.
+func (s *raceState) launchChange(from *trial, change Change, stage string, share float64, then func(*trial)) *trial {
 	config := change.Apply(from.Config)
 	if !s.open(config) {
 		return nil
@@ -165,16 +167,19 @@ func (s *raceState) launchChange(from *trial, change Change, stage string, share
 	if change.Why != "" {
 		label += " (" + change.Why + ")"
 	}
-	t := s.measure(Proposal{Stage: stage, Label: label, Config: config, Share: share}, from.origin.with(change))
-	e := Entry{Label: from.name + ": " + label, Trial: t.Trial, Finding: s.note(t)}
-	if from.measured() && t.measured() && from.Share == share {
-		e.Gain = new(math.Expm1(t.log - from.log))
-	}
-	if ref := s.reference(share); t.measured() && s.based() && !math.IsNaN(ref) {
-		e.Total = new(math.Expm1(t.log - ref))
-	}
-	s.steps = append(s.steps, e)
-	return t
+	return s.launch(Proposal{Stage: stage, Label: label, Config: config, Share: share}, from.origin.with(change), func(t *trial) {
+		e := Entry{Label: from.name + ": " + label, Trial: t.Trial, Finding: s.note(t)}
+		if from.measured() && t.measured() && from.Share == share {
+			e.Gain = new(math.Expm1(t.log - from.log))
+		}
+		if ref := s.reference(share); t.measured() && s.based() && !math.IsNaN(ref) {
+			e.Total = new(math.Expm1(t.log - ref))
+		}
+		s.steps = append(s.steps, e)
+		if then != nil {
+			then(t)
+		}
+	})
 }
 
 // repair gives the best candidate of each engine what its bottleneck asks for, before
@@ -182,17 +187,22 @@ func (s *raceState) launchChange(from *trial, change Change, stage string, share
 func (s *raceState) repair() {
 	s.begin(RepairStage)
 	for _, t := range s.bestOfEachEngine() {
-		for range mostRepairs {
-			if len(t.end.Moves) == 0 || s.searching() <= 1 {
-				break
-			}
-			next := s.launchChange(t, t.end.Moves[0], RepairStage, t.Share)
-			if next == nil || !next.measured() || !s.bounds.prefer(next.score, t.score) {
-				break
-			}
-			t = next
-		}
+		s.room()
+		s.relieve(t, 0)
 	}
+}
+
+// relieve launches what the bottleneck of a trial asks for, and where that is better what
+// its own asks for. So often it was relieved already.
+func (s *raceState) relieve(t *trial, relieved int) {
+	if relieved == mostRepairs || len(t.end.Moves) == 0 || s.searching() <= 1 {
+		return
+	}
+	s.launchChange(t, t.end.Moves[0], RepairStage, t.Share, func(next *trial) {
+		if next.measured() && s.bounds.prefer(next.score, t.score) {
+			s.relieve(next, relieved+1)
+		}
+	})
 }
 
 // final launches what was not shown to be worse under all of the load, where
@@ -203,10 +213,10 @@ func (s *raceState) final() {
 		return
 	}
 	for _, t := range s.survivors() {
-		if s.searching() <= 0 {
+		if s.room(); s.searching() <= 0 {
 			break
 		}
-		s.measure(Proposal{Stage: FinalStage, Label: t.name, Config: t.Config}, t.origin)
+		s.launch(Proposal{Stage: FinalStage, Label: t.name, Config: t.Config}, t.origin, nil)
 	}
 }
 
@@ -243,7 +253,7 @@ func (s *raceState) distinct() []standing {
 func (s *raceState) launchesOf(config Config) []int {
 	var out []int
 	for _, t := range s.trials {
-		if t.Pass == 0 && maps.Equal(t.Config, config) {
+		if t.Pass == 0 && !t.open && maps.Equal(t.Config, config) {
 			out = append(out, t.Trial)
 		}
 	}

@@ -39,7 +39,7 @@ func NewStaged(s Space, o Objective, b Budget) (*Staged, error) {
 		return nil, err
 	}
 	st := &Staged{state: &stagedState{space: s, objective: o, budget: b}}
-	st.body = st.state.run
+	st.Procedure = NewProcedure(st.state.run)
 	return st, nil
 }
 

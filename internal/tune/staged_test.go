@@ -481,7 +481,7 @@ func TestStagedUnfinished(t *testing.T) {
 
 func TestTellPanicsOnAnotherTrial(t *testing.T) {
 	defer func() {
-		if got := fmt.Sprint(recover()); got != "tune: told the end of trial 2 when 1 was asked for" {
+		if got := fmt.Sprint(recover()); got != "tune: told the end of trial 2, which is not open" {
 			t.Errorf("panic %q", got)
 		}
 	}()

@@ -16,6 +16,7 @@ type Survey struct {
 	workloads []string
 	ended     int
 	singles   Singles
+	single
 }
 
 var _ Strategy = (*Survey)(nil)
@@ -47,7 +48,7 @@ func NewSurvey(configs []Change, workloads []string, o Objective) (*Survey, erro
 }
 
 // Ask returns the trial to measure next.
-func (s *Survey) Ask() (Proposal, bool) { return ask(s.open()) }
+func (s *Survey) Ask() (Proposal, bool) { return s.ask(s.open()) }
 
 // Tell takes the end of the trial that was asked for.
 func (s *Survey) Tell(o Observation) {

@@ -10,7 +10,10 @@ type trial struct {
 	score score
 
 	merged map[string]float64 // of a race: figures of the workloads that it is judged by
-	log    float64            // of a race: of the objective, more is better
+	log    float64            // of a race: of the objective, more is better, without what its machine does to it
+	raw    float64            // of a race: the same as it was measured
+	open   bool               // of a race: it has not ended
+	then   func(*trial)       // of a race: what is to be done when it has; may be nil
 	origin lineage            // of a race
 }
 

@@ -2,20 +2,14 @@
 // configurations and numbers only, and knows nothing of servers.
 //
 // A strategy is asked for a proposal and told how its trial ended, until it
-// has no more; Run does so with a journal that is written before each deed:
+// has no more. Package journal does so, and writes each step down before it is made:
 //
-//	log, err := tune.Replay(f)                    // empty for a new file
-//	err = log.Check(fingerprint)                  // the same study?
-//	f.Truncate(log.Size)                          // drop a line cut by a crash
-//	j, err := tune.OpenJournal(f, log, tune.Head{Study: fingerprint})
 //	s, err := tune.NewStaged(space, objective, budget)
-//	_, err = tune.Resume(s, log)                  // no-op for a new file
-//	err = tune.Run(ctx, s, j, evaluate)
+//	err = journal.Run(ctx, s, j, evaluate)
 //	fmt.Println(s.Result().Verdict.Kind)          // finding.Worded writes the sentence
 //
 // Invariants: a strategy is a pure state machine: the same space, seed and
-// observations give the same proposals. Resume is replay of the journal
-// through Tell; there is no other code for it. Every gain is given against
+// observations give the same proposals. Every gain is given against
 // the incumbent and against the baseline. A figure that is missing loses to
 // any figure, and fails every bound. Nothing is recommended in place of the
 // baseline by a single measurement, but by Singles, which say so.
@@ -93,6 +87,7 @@ type Proposal struct {
 	Share     float64  `json:"share,omitempty"`     // of the full load; 0: all of it
 	Questions bool     `json:"questions,omitempty"` // ask what Observation.Answers is of
 	Compare   bool     `json:"compare,omitempty"`   // hold a few greedy answers beside the baseline's: the figure AgreementFigure
+	Node      string   `json:"node,omitempty"`      // the machine to measure it on, where there are several
 }
 
 // Stages that are not of the space.
@@ -118,14 +113,16 @@ const (
 	AgreementFigure = "agreement" // share of greedy continuations that is the baseline's
 )
 
-func (p Proposal) clone() Proposal {
+// Clone is a proposal that shares nothing with this one.
+// Clone shares nothing with the proposal.
+func (p Proposal) Clone() Proposal {
 	p.Config = maps.Clone(p.Config)
 	p.Workloads = slices.Clone(p.Workloads)
 	return p
 }
 
-// equal compares by what a journal keeps of a proposal.
-func (p Proposal) equal(q Proposal) bool {
+// Equal compares by what a journal keeps of a proposal.
+func (p Proposal) Equal(q Proposal) bool {
 	a, errA := json.Marshal(p)
 	b, errB := json.Marshal(q)
 	return errA == nil && errB == nil && bytes.Equal(a, b)
@@ -136,12 +133,17 @@ type Observation struct {
 	Trial   int                           `json:"trial"`
 	Status  string                        `json:"status"` // ok, refused, failed, void
 	Reason  string                        `json:"reason,omitempty"`
-	Figures map[string]map[string]float64 `json:"figures,omitempty"` // workload -> figure -> value
-	Seconds float64                       `json:"wall_s,omitempty"`  // what the trial took, for the budget
-	Within  map[string]float64            `json:"within,omitempty"`  // workload -> standard error of the objective's figure within the launch, as a share of it
-	Moves   []Change                      `json:"moves,omitempty"`   // what the end of the trial asks for next, best first: a repair of a refusal, an answer to a bottleneck
-	Answers string                        `json:"answers,omitempty"` // to the questions, in order: 1 right, 0 wrong
-	Files   map[string]string             `json:"files,omitempty"`   // of the trial, with their SHA-256: for who resumes, no strategy looks at them
+	Figures map[string]map[string]float64 `json:"figures,omitempty"`   // workload -> figure -> value
+	Seconds float64                       `json:"wall_s,omitempty"`    // what the trial took, for the budget
+	Within  map[string]float64            `json:"within,omitempty"`    // workload -> standard error of the objective's figure within the launch, as a share of it
+	Moves   []Change                      `json:"moves,omitempty"`     // what the end of the trial asks for next, best first: a repair of a refusal, an answer to a bottleneck
+	Answers string                        `json:"answers,omitempty"`   // to the questions, in order: 1 right, 0 wrong
+	Files   map[string]string             `json:"files,omitempty"`     // of the trial, with their SHA-256: for who resumes, no strategy looks at them
+	Lost    bool                          `json:"node_lost,omitempty"` // of several machines the trial's can be used no more
+
+	// Stratum is what may make figures of the trial's machine differ from others' otherwise
+	// than by a factor: its driver, its clocks, its image. Gains are of launches of one stratum.
+	Stratum string `json:"stratum,omitempty"`
 }
 
 // Statuses of an observation.
@@ -152,10 +154,10 @@ const (
 	Void     = "void"    // measured, but the figures cannot be believed
 )
 
-// settle returns the observation as a journal gives it back, so that a
+// Settled returns the observation as a journal gives it back, so that a
 // resumed study sees what the first one saw: figures that are not numbers are
 // missing, and text is valid UTF-8.
-func (o Observation) settle() Observation {
+func (o Observation) Settled() Observation {
 	o.Reason = strings.ToValidUTF8(o.Reason, "\uFFFD")
 	if !finite(o.Seconds) {
 		o.Seconds = 0
@@ -174,11 +176,12 @@ func (o Observation) settle() Observation {
 
 func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 
-// Strategy proposes trials one at a time. Ask returns false when it is done,
-// and the same proposal until it is told its end. Tell panics for any other
-// trial than the one asked for. Result may be read at any time; before the
-// end its verdict says that the study is not finished. One that is given up
-// before Ask returned false is to be stopped: see Stop.
+// Strategy proposes trials. Each proposal is given once. Ask returns false where there is
+// none now: while trials are open the end of one may bring more, and where none is it is the
+// end of the search. Ends may be told in any order; what is proposed follows from them and
+// their order alone. Tell panics for a trial that is not open. Result may be read at any
+// time; before the end its verdict says that the study is not finished. One that is given up
+// before its end is to be stopped: see Stop.
 type Strategy interface {
 	Ask() (Proposal, bool)
 	Tell(Observation)
@@ -223,8 +226,9 @@ type Result struct {
 	Verdict           Finding      `json:"verdict"`          // better by x, or no difference shown
 	Gain              *float64     `json:"gain,omitempty"`   // of the winner over the baseline by the confirming pass; 0 if it is the baseline; nil if nothing was compared
 
-	Interval *Span     `json:"interval,omitempty"` // of Gain, where launches of both were repeated
-	Evidence *Evidence `json:"evidence,omitempty"` // of a race
+	Interval *Span        `json:"interval,omitempty"` // of Gain, where launches of both were repeated
+	Nodes    []NodeEffect `json:"nodes,omitempty"`    // of a race over several machines
+	Evidence *Evidence    `json:"evidence,omitempty"` // of a race
 
 	Forecast *ForecastEvidence `json:"forecast,omitempty"` // of a search by prediction
 }

@@ -115,9 +115,9 @@ func (d *Search) next() (tune.Proposal, bool) {
 // Result is what the observations so far say. The winner is the best single
 // measurement, the earliest of equals.
 func (d *Search) Result() tune.Result {
-	_, open := d.Ask()
+	over := d.Over()
 	r := d.singles.Result()
-	if n := len(d.configs); open && n > 0 {
+	if n := len(d.configs); !over && n > 0 {
 		r.Verdict.After = &n
 	}
 	return r

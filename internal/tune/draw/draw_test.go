@@ -137,9 +137,10 @@ func TestDrawProperties(t *testing.T) {
 			seen := map[string]bool{}
 			for p, ok := a.Ask(); ok; p, ok = a.Ask() {
 				q, _ := b.Ask()
-				again, _ := a.Ask()
-				again.Config["scribbled"], again.Workloads[0] = "by the caller", "scribbled"
-				if again, _ := a.Ask(); !cmp.Equal(p, again) || !cmp.Equal(p, q) {
+				mine := p.Clone()
+				p.Config["scribbled"], p.Workloads[0] = "by the caller", "scribbled"
+				p = mine
+				if again, twice := a.Ask(); twice || !p.Equal(q) {
 					fail("asked for %+v, again %+v, with 1/m %+v", p, again, q)
 				}
 				first := len(asked) == 0

@@ -1,4 +1,4 @@
-package tune
+package journal
 
 import (
 	"bufio"
@@ -9,6 +9,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"perflab/internal/tune"
 )
 
 // Log is what a journal holds. The zero Log is that of an empty one.
@@ -24,10 +26,10 @@ type Log struct {
 
 // Logged is one trial of a journal.
 type Logged struct {
-	Proposal    Proposal
-	Observation *Observation // nil: no end is recorded
-	Line        int          // of that end, 1 the first
-	Facts       []Fact       // in order; a trial that was interrupted may have been launched twice
+	Proposal    tune.Proposal
+	Observation *tune.Observation // nil: no end is recorded
+	Line        int               // of that end, 1 the first
+	Facts       []Fact            // in order; a trial that was interrupted may have been launched twice
 }
 
 // Fact is what was noted about a trial on the way.
@@ -116,25 +118,37 @@ func (e *AnotherStudyError) Error() string {
 	return fmt.Sprintf("the journal is of another study (%s, this one is %s): resume with the study file it was begun with, or begin anew in an empty directory", e.Was, e.Is)
 }
 
-// Open returns the proposal that has no end yet, if any.
-func (l Log) Open() *Proposal {
-	if t := l.open(); t != nil {
-		return new(t.Proposal.clone())
+// Open returns the proposals that have no end yet.
+func (l Log) Open() []tune.Proposal {
+	var out []tune.Proposal
+	for _, t := range l.Trials {
+		if t.Observation == nil {
+			out = append(out, t.Proposal.Clone())
+		}
 	}
-	return nil
+	return out
 }
 
-func (l Log) open() *Logged {
-	if n := len(l.Trials); n > 0 && l.Trials[n-1].Observation == nil {
-		return &l.Trials[n-1]
+// open is the trial of a number, nil where it is not open.
+func (l Log) open(trial int) *Logged {
+	if trial < 1 || trial > len(l.Trials) || l.Trials[trial-1].Observation != nil {
+		return nil
 	}
+	return &l.Trials[trial-1]
+}
+
+// propose takes the next proposal: on each machine there is one trial at a time.
+func (l *Log) propose(p *tune.Proposal) error {
+	if p == nil || p.Trial != len(l.Trials)+1 || slices.ContainsFunc(l.Open(), func(o tune.Proposal) bool { return o.Node == p.Node }) {
+		return fmt.Errorf("proposed is not the one of trial %d after the end of the last", len(l.Trials)+1)
+	}
+	l.Trials = append(l.Trials, Logged{Proposal: p.Clone()})
 	return nil
 }
 
 // apply takes the next record; reader and writer share it, so that what is
 // written can be read.
 func (l *Log) apply(r Record) error {
-	open := l.open()
 	switch {
 	case r.Seq != l.records+1:
 		return fmt.Errorf("seq is %d after %d, so a record is missing or doubled", r.Seq, l.records)
@@ -149,22 +163,22 @@ func (l *Log) apply(r Record) error {
 			return err
 		}
 	case KindProposed:
-		if r.Proposal == nil || open != nil || r.Proposal.Trial != len(l.Trials)+1 {
-			return fmt.Errorf("proposed is not the one of trial %d after the end of the last", len(l.Trials)+1)
+		if err := l.propose(r.Proposal); err != nil {
+			return err
 		}
-		l.Trials = append(l.Trials, Logged{Proposal: r.Proposal.clone()})
 	case KindLaunched, KindRun, KindInfra:
-		if open == nil || r.Trial != open.Proposal.Trial {
+		open := l.open(r.Trial)
+		if open == nil {
 			return fmt.Errorf("%s is of trial %d, which is not open", r.Kind, r.Trial)
 		}
 		open.Facts = append(open.Facts, Fact{Kind: r.Kind, Data: r.Data})
 	case KindObserved, KindFailed:
-		if err := l.observe(open, r); err != nil {
+		if err := l.observe(r); err != nil {
 			return err
 		}
 	case KindEnd:
-		if open != nil {
-			return fmt.Errorf("the end comes while trial %d is open", open.Proposal.Trial)
+		if open := l.Open(); len(open) > 0 {
+			return fmt.Errorf("the end comes while trial %d is open", open[0].Trial)
 		}
 		l.Ended = true
 	default:
@@ -185,17 +199,19 @@ func (l *Log) begin(h *Head) error {
 	return nil
 }
 
-func (l *Log) observe(open *Logged, r Record) error {
+func (l *Log) observe(r Record) error {
 	o := r.Observation
-	switch {
-	case o == nil || open == nil || o.Trial != open.Proposal.Trial:
+	if o == nil || l.open(o.Trial) == nil {
 		return fmt.Errorf("%s is not the end of an open trial", r.Kind)
-	case (o.Status == Failed) != (r.Kind == KindFailed):
+	}
+	switch {
+	case (o.Status == tune.Failed) != (r.Kind == KindFailed):
 		return fmt.Errorf("%s has the status %q", r.Kind, o.Status)
-	case !slices.Contains([]string{Measured, Refused, Failed, Void}, o.Status):
+	case !slices.Contains([]string{tune.Measured, tune.Refused, tune.Failed, tune.Void}, o.Status):
 		return fmt.Errorf("trial %d ended with the status %q: it is none of ok, refused, failed, void", o.Trial, o.Status)
 	}
-	open.Observation, open.Line = new(o.settle()), r.Seq
+	open := l.open(o.Trial)
+	open.Observation, open.Line = new(o.Settled()), r.Seq
 	return nil
 }
 

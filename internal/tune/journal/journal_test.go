@@ -1,4 +1,4 @@
-package tune
+package journal
 
 import (
 	"bytes"
@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"perflab/internal/tune"
 )
 
 // disk keeps what was written and what of it is safe; it fails from the
@@ -38,9 +40,9 @@ func (d *disk) Sync() error {
 var head = Head{Study: "0123456789abcdef"}
 
 // record plays a study through a journal from its beginning.
-func record(t testing.TB, s Strategy, d *disk, b bench) error {
+func record(t testing.TB, s tune.Strategy, d *disk, b bench) error {
 	t.Helper()
-	j, err := OpenJournal(d, Log{}, head)
+	j, err := Open(d, Log{}, head)
 	if err != nil {
 		return err
 	}
@@ -48,17 +50,17 @@ func record(t testing.TB, s Strategy, d *disk, b bench) error {
 }
 
 // evaluate notes a launch before and a run after the deed, and counts it.
-func evaluate(t testing.TB, j *Journal, b bench, deeds *[]int) Evaluate {
-	return func(_ context.Context, p Proposal) (Observation, error) {
+func evaluate(t testing.TB, j *Journal, b bench, deeds *[]int) Lab {
+	return InTurn(func(_ context.Context, p tune.Proposal) (tune.Observation, error) {
 		if err := j.Note(KindLaunched, p.Trial, map[string]string{"command": "serve <" + words(p) + "> && x"}); err != nil {
-			return Observation{}, err
+			return tune.Observation{}, err
 		}
 		o := b.end(t, p)
 		if deeds != nil {
 			*deeds = append(*deeds, p.Trial)
 		}
 		return o, j.Note(KindRun, p.Trial, "runs/1")
-	}
+	})
 }
 
 func replay(t testing.TB, journal []byte) Log {
@@ -73,7 +75,7 @@ func replay(t testing.TB, journal []byte) Log {
 // TestJournalCutAnywhere: whatever part of the journal a crash leaves, the
 // study resumes to the same result, and no recorded trial is measured again.
 func TestJournalCutAnywhere(t *testing.T) {
-	space, budget := one("A", "B", "C"), Budget{Trials: 5}
+	space, budget := one("A", "B", "C"), tune.Budget{Trials: 5}
 	b := bench{"0": "1", "A": "failed: no port", "B": "2", "C": "3"}
 	full := &disk{}
 	first := staged(t, space, up, budget)
@@ -101,7 +103,7 @@ func TestJournalCutAnywhere(t *testing.T) {
 		last = log
 		var d disk
 		d.Write(left[:log.Size])
-		j, err := OpenJournal(&d, log, head)
+		j, err := Open(&d, log, head)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -116,7 +118,7 @@ func TestJournalCutAnywhere(t *testing.T) {
 				missing = append(missing, i+1)
 			}
 		}
-		if open := log.Open(); (open == nil) != (pending == nil) || open != nil && open.Trial != missing[0] {
+		if open := log.Open(); len(open) != len(pending) || len(open) > 1 || len(open) == 1 && open[0].Trial != missing[0] {
 			t.Fatalf("cut at %d: pending %v, open %v", cut, pending, open)
 		}
 		if err := Run(t.Context(), s, j, evaluate(t, j, b, &deeds)); err != nil {
@@ -138,34 +140,34 @@ func TestJournalCutAnywhere(t *testing.T) {
 // end before the strategy hears it.
 func TestRunWritesBeforeTheDeed(t *testing.T) {
 	d := &disk{}
-	j, err := OpenJournal(d, Log{}, head)
+	j, err := Open(d, Log{}, head)
 	if err != nil {
 		t.Fatal(err)
 	}
 	told := 0
-	s := &spy{Strategy: staged(t, one("A"), up, Budget{}), tell: func(o Observation) {
+	s := &spy{Strategy: staged(t, one("A"), up, tune.Budget{}), tell: func(o tune.Observation) {
 		told++
 		log := replay(t, d.Bytes()[:d.safe])
 		if n := len(log.Trials); n != o.Trial || log.Open() != nil {
 			t.Errorf("told the end of trial %d, %d are safe, open %v", o.Trial, n, log.Open())
 		}
 	}}
-	err = Run(t.Context(), s, j, func(_ context.Context, p Proposal) (Observation, error) {
-		if open := replay(t, d.Bytes()[:d.safe]).Open(); open == nil || open.Trial != p.Trial {
+	err = Run(t.Context(), s, j, InTurn(func(_ context.Context, p tune.Proposal) (tune.Observation, error) {
+		if open := replay(t, d.Bytes()[:d.safe]).Open(); len(open) != 1 || open[0].Trial != p.Trial {
 			t.Errorf("trial %d is evaluated while open is %v", p.Trial, open)
 		}
 		o := bench{"0": "1", "A": "2"}.end(t, p)
 		o.Figures["w"]["odd"] = math.Inf(1) // JSON has none: must not cost the trial
 		if p.Label == "A" {                 // JSON has no such text either
-			o = Observation{Status: Refused, Reason: "\xff\xfe"}
+			o = tune.Observation{Status: tune.Refused, Reason: "\xff\xfe"}
 		}
 		p.Config["x"] = "scribbled"
 		return o, nil
-	})
+	}))
 	if err != nil || told != 3 {
 		t.Errorf("%d ends told, error %v", told, err)
 	}
-	resumed := staged(t, one("A"), up, Budget{})
+	resumed := staged(t, one("A"), up, tune.Budget{})
 	if _, err := Resume(resumed, replay(t, d.Bytes())); err != nil {
 		t.Fatal(err)
 	}
@@ -178,11 +180,11 @@ func TestRunWritesBeforeTheDeed(t *testing.T) {
 }
 
 type spy struct {
-	Strategy
-	tell func(Observation)
+	tune.Strategy
+	tell func(tune.Observation)
 }
 
-func (s *spy) Tell(o Observation) {
+func (s *spy) Tell(o tune.Observation) {
 	s.tell(o)
 	s.Strategy.Tell(o)
 }
@@ -193,11 +195,11 @@ func TestRunStops(t *testing.T) {
 	t.Run("before the next trial", func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		d := &disk{}
-		j, _ := OpenJournal(d, Log{}, head)
-		err := Run(ctx, staged(t, one("A"), up, Budget{}), j, func(_ context.Context, p Proposal) (Observation, error) {
+		j, _ := Open(d, Log{}, head)
+		err := Run(ctx, staged(t, one("A"), up, tune.Budget{}), j, InTurn(func(_ context.Context, p tune.Proposal) (tune.Observation, error) {
 			cancel(stop)
 			return figures.end(t, p), nil
-		})
+		}))
 		if !errors.Is(err, stop) || err.Error() != "stop before trial 2 (A): interrupted" {
 			t.Errorf("error %v", err)
 		}
@@ -207,14 +209,14 @@ func TestRunStops(t *testing.T) {
 	})
 	t.Run("evaluate fails", func(t *testing.T) {
 		d := &disk{}
-		j, _ := OpenJournal(d, Log{}, head)
-		err := Run(t.Context(), staged(t, one("A"), up, Budget{}), j, func(context.Context, Proposal) (Observation, error) {
-			return Observation{}, stop
-		})
+		j, _ := Open(d, Log{}, head)
+		err := Run(t.Context(), staged(t, one("A"), up, tune.Budget{}), j, InTurn(func(context.Context, tune.Proposal) (tune.Observation, error) {
+			return tune.Observation{}, stop
+		}))
 		if !errors.Is(err, stop) || err.Error() != "trial 1 (baseline): interrupted" {
 			t.Errorf("error %v", err)
 		}
-		if open := replay(t, d.Bytes()).Open(); open == nil || open.Trial != 1 {
+		if open := replay(t, d.Bytes()).Open(); len(open) != 1 || open[0].Trial != 1 {
 			t.Errorf("open %v, want trial 1", open)
 		}
 	})
@@ -225,12 +227,12 @@ func TestRunStops(t *testing.T) {
 func TestJournalFullDisk(t *testing.T) {
 	figures := bench{"0": "1", "A": "2"}
 	whole := &disk{}
-	if err := record(t, staged(t, one("A"), up, Budget{}), whole, figures); err != nil {
+	if err := record(t, staged(t, one("A"), up, tune.Budget{}), whole, figures); err != nil {
 		t.Fatal(err)
 	}
 	for fail := 1; fail <= whole.writes; fail++ {
 		d := &disk{fail: fail}
-		err := record(t, staged(t, one("A"), up, Budget{}), d, figures)
+		err := record(t, staged(t, one("A"), up, tune.Budget{}), d, figures)
 		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("write journal record %d (", fail)) {
 			t.Fatalf("write %d: error %v", fail, err)
 		}
@@ -247,7 +249,7 @@ func TestJournalFullDisk(t *testing.T) {
 // TestJournalStaysBroken: a line after a cut one could not be read back.
 func TestJournalStaysBroken(t *testing.T) {
 	d := &disk{fail: 2}
-	j, err := OpenJournal(d, Log{}, head)
+	j, err := Open(d, Log{}, head)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -260,41 +262,41 @@ func TestJournalStaysBroken(t *testing.T) {
 
 func TestResumeRefusesAnotherStudy(t *testing.T) {
 	d := &disk{}
-	if err := record(t, staged(t, one("A", "B"), up, Budget{}), d, bench{"0": "1", "A": "2", "B": "3"}); err != nil {
+	if err := record(t, staged(t, one("A", "B"), up, tune.Budget{}), d, bench{"0": "1", "A": "2", "B": "3"}); err != nil {
 		t.Fatal(err)
 	}
 	log := replay(t, d.Bytes())
 	before := d.Len()
-	_, err := OpenJournal(d, log, Head{Study: "fedcba9876543210"})
+	_, err := Open(d, log, Head{Study: "fedcba9876543210"})
 	if want := "the journal is of another study (0123456789ab, this one is fedcba987654): resume with the study file it was begun with, or begin anew in an empty directory"; err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}
 	if d.Len() != before {
 		t.Error("the journal of another study was written to")
 	}
-	for name, space := range map[string]Space{"other": one("A", "C"), "shorter": one("A"), "longer": one("A", "B", "C")} {
-		if _, err := Resume(staged(t, space, up, Budget{}), log); err == nil || !strings.Contains(err.Error(), "made by another study or version") {
+	for name, space := range map[string]tune.Space{"other": one("A", "C"), "shorter": one("A"), "longer": one("A", "B", "C")} {
+		if _, err := Resume(staged(t, space, up, tune.Budget{}), log); err == nil || !strings.Contains(err.Error(), "made by another study or version") {
 			t.Errorf("%s: error %v", name, err)
 		}
 	}
 	var surveyed disk
-	s, _ := NewSurvey(models("0", "A"), []string{"w"}, up)
+	s, _ := tune.NewSurvey(models("0", "A"), []string{"w"}, up)
 	if err := record(t, s, &surveyed, bench{"0": "1", "A": "2"}); err != nil {
 		t.Fatal(err)
 	}
-	s, _ = NewSurvey(models("0", "A", "B"), []string{"w"}, up)
+	s, _ = tune.NewSurvey(models("0", "A", "B"), []string{"w"}, up)
 	if _, err := Resume(s, replay(t, surveyed.Bytes())); err == nil || !strings.Contains(err.Error(), "its trial 3 is not the one") {
 		t.Errorf("longer survey: error %v", err)
 	}
 	// Run itself does not trust an open proposal either.
 	open := replay(t, bytes.Join(bytes.SplitAfter(d.Bytes(), []byte("\n"))[:2], nil))
-	j, err := OpenJournal(&disk{}, open, head)
+	j, err := Open(&disk{}, open, head)
 	if err != nil {
 		t.Fatal(err)
 	}
 	other := one("A")
-	other.Baseline = Config{"x": "9"}
-	if err := Run(t.Context(), staged(t, other, up, Budget{}), j, nil); err == nil || !strings.Contains(err.Error(), "its trial 1 is not the one") {
+	other.Baseline = tune.Config{"x": "9"}
+	if err := Run(t.Context(), staged(t, other, up, tune.Budget{}), j, InTurn(nil)); err == nil || !strings.Contains(err.Error(), "its trial 1 is not the one") {
 		t.Errorf("run: error %v", err)
 	}
 	if open.Open() == nil {
@@ -317,7 +319,7 @@ func summed(line string) string { return string(appendSum([]byte(line))) }
 // sentence names the line.
 func TestJournalChangedAnywhere(t *testing.T) {
 	d := &disk{}
-	if err := record(t, staged(t, one("A"), up, Budget{}), d, bench{"0": "1", "A": "2"}); err != nil {
+	if err := record(t, staged(t, one("A"), up, tune.Budget{}), d, bench{"0": "1", "A": "2"}); err != nil {
 		t.Fatal(err)
 	}
 	whole, line := d.Bytes(), 1
@@ -346,7 +348,7 @@ func TestJournalChangedAnywhere(t *testing.T) {
 func TestOldJournalGoesOn(t *testing.T) {
 	d := &disk{}
 	d.WriteString(study + proposed)
-	j, err := OpenJournal(d, replay(t, d.Bytes()), Head{Study: "h"})
+	j, err := Open(d, replay(t, d.Bytes()), Head{Study: "h"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -380,8 +382,8 @@ func TestReplay(t *testing.T) {
 	want := Log{
 		Head: &Head{Format: oldFormat, Study: "h"}, Ended: true, Size: all, Cut: 8, records: 5,
 		Trials: []Logged{{
-			Proposal:    Proposal{Trial: 1, Stage: "s", Label: "l", Config: Config{"x": "1"}, Workloads: []string{"w"}},
-			Observation: &Observation{Trial: 1, Status: Measured, Figures: map[string]map[string]float64{"w": {"m": 1.5}}, Seconds: 2}, Line: 4,
+			Proposal:    tune.Proposal{Trial: 1, Stage: "s", Label: "l", Config: tune.Config{"x": "1"}, Workloads: []string{"w"}},
+			Observation: &tune.Observation{Trial: 1, Status: tune.Measured, Figures: map[string]map[string]float64{"w": {"m": 1.5}}, Seconds: 2}, Line: 4,
 			Facts: []Fact{{KindLaunched, []byte(`{"pid":7}`)}},
 		}},
 	}
@@ -436,14 +438,14 @@ func TestReplayRefuses(t *testing.T) {
 // spoil the journal.
 func TestAppendRefuses(t *testing.T) {
 	d := &disk{}
-	j, err := OpenJournal(d, Log{}, head)
+	j, err := Open(d, Log{}, head)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := j.Note(KindLaunched, 1, nil); err == nil || !strings.Contains(err.Error(), "trial 1, which is not open") {
 		t.Errorf("error %v", err)
 	}
-	if err := j.Append(Record{Kind: KindProposed, Proposal: &Proposal{Trial: 1}}); err != nil || d.writes != 2 {
+	if err := j.Append(Record{Kind: KindProposed, Proposal: &tune.Proposal{Trial: 1}}); err != nil || d.writes != 2 {
 		t.Errorf("%d writes, error %v", d.writes, err)
 	}
 }
@@ -490,9 +492,9 @@ func rewrite(t *testing.T, log Log) []byte {
 		return nil
 	}
 	d := &disk{}
-	j, err := OpenJournal(d, Log{}, *log.Head)
+	j, err := Open(d, Log{}, *log.Head)
 	for _, l := range log.Trials {
-		err = errors.Join(err, j.propose(l.Proposal))
+		err = errors.Join(err, j.Append(Record{Kind: KindProposed, Proposal: &l.Proposal}))
 		for _, fact := range l.Facts {
 			err = errors.Join(err, j.Append(Record{Kind: fact.Kind, Trial: l.Proposal.Trial, Data: fact.Data}))
 		}

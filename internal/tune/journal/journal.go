@@ -1,4 +1,17 @@
-package tune
+// Package journal runs a strategy with a journal that is written before each step, and
+// goes on from one:
+//
+//	log, err := journal.Replay(f)                 // empty for a new file
+//	err = log.Check(fingerprint)                  // the same study?
+//	f.Truncate(log.Size)                          // drop a line cut by a crash
+//	j, err := journal.Open(f, log, journal.Head{Study: fingerprint})
+//	s, err := tune.NewStaged(space, objective, budget)
+//	_, err = journal.Resume(s, log)               // no-op for a new file
+//	err = journal.Run(ctx, s, j, evaluate)
+//
+// Resume is replay of the journal through Tell; there is no other code for it. Where a
+// journal is kept is its caller's affair.
+package journal
 
 import (
 	"bytes"
@@ -9,6 +22,9 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"sync"
+
+	"perflab/internal/tune"
 )
 
 // Format names the journal's layout.
@@ -38,14 +54,14 @@ const (
 // Record is one line of a journal. The line ends with a checksum of all that
 // stands before it, which appendSum writes and checkSum reads.
 type Record struct {
-	Seq         int             `json:"seq"` // 1, 2, 3 ...
-	Kind        Kind            `json:"kind"`
-	Head        *Head           `json:"study,omitempty"`
-	Proposal    *Proposal       `json:"proposal,omitempty"`
-	Observation *Observation    `json:"observation,omitempty"`
-	Trial       int             `json:"trial,omitzero"` // of a fact
-	Data        json.RawMessage `json:"data,omitempty"` // of a fact, its writer's own
-	Sum         string          `json:"sum,omitempty"`  // of a line that was read
+	Seq         int               `json:"seq"` // 1, 2, 3 ...
+	Kind        Kind              `json:"kind"`
+	Head        *Head             `json:"study,omitempty"`
+	Proposal    *tune.Proposal    `json:"proposal,omitempty"`
+	Observation *tune.Observation `json:"observation,omitempty"`
+	Trial       int               `json:"trial,omitzero"` // of a fact
+	Data        json.RawMessage   `json:"data,omitempty"` // of a fact, its writer's own
+	Sum         string            `json:"sum,omitempty"`  // of a line that was read
 }
 
 // Head says which study a journal is of.
@@ -74,17 +90,18 @@ type Syncer interface {
 
 // Journal appends records, each safe before Append returns. It refuses a
 // record that Replay would not accept, and writes nothing more after an error,
-// since a line may then be cut. It is not for concurrent use.
+// since a line may then be cut.
 type Journal struct {
+	mu  sync.Mutex // trials that are measured at the same time note what they do
 	w   Syncer
 	log Log
 	err error
 }
 
-// OpenJournal continues the journal that log was read from, or begins one if
+// Open continues the journal that log was read from, or begins one if
 // log is empty. w must stand at log.Size, with nothing behind it. A journal of
 // another study is refused, as Log.Check does.
-func OpenJournal(w Syncer, log Log, head Head) (*Journal, error) {
+func Open(w Syncer, log Log, head Head) (*Journal, error) {
 	head.Format = Format
 	if err := log.Check(head.Study); err != nil {
 		return nil, err
@@ -103,6 +120,8 @@ func OpenJournal(w Syncer, log Log, head Head) (*Journal, error) {
 // Append writes one record, numbered by the journal, and waits until it is
 // safe.
 func (j *Journal) Append(r Record) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	if j.err != nil {
 		return j.err
 	}
@@ -130,7 +149,7 @@ func (j *Journal) Append(r Record) error {
 	return j.err
 }
 
-// Note appends a fact about the open trial: KindLaunched, KindRun or
+// Note appends a fact about an open trial: KindLaunched, KindRun or
 // KindInfra, with any data that encodes as JSON. It must hold no secrets.
 func (j *Journal) Note(kind Kind, trial int, data any) error {
 	b, err := encode(data)
@@ -146,6 +165,8 @@ func (j *Journal) Checksums() bool { return j.log.Head != nil && j.log.Head.Form
 
 // Ended reports whether the journal has the end of a trial.
 func (j *Journal) Ended(trial int) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	return trial >= 1 && trial <= len(j.log.Trials) && j.log.Trials[trial-1].Observation != nil
 }
 
@@ -158,21 +179,9 @@ func encode(v any) ([]byte, error) {
 	return line.Bytes(), err
 }
 
-// propose records a proposal, unless the journal already ends with it.
-func (j *Journal) propose(p Proposal) error {
-	open := j.log.Open()
-	if open == nil {
-		return j.Append(Record{Kind: KindProposed, Proposal: &p})
-	}
-	if !open.equal(p) {
-		return foreign(p.Trial)
-	}
-	return nil
-}
-
-func (j *Journal) observe(o Observation) error {
+func (j *Journal) observe(o tune.Observation) error {
 	kind := KindObserved
-	if o.Status == Failed {
+	if o.Status == tune.Failed {
 		kind = KindFailed
 	}
 	return j.Append(Record{Kind: kind, Observation: &o})

@@ -1,0 +1,81 @@
+package study
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"perflab/internal/deploy"
+)
+
+// parallelStudy is a race with a runtime.
+func parallelStudy(hardware, runtime string) string {
+	return fmt.Sprintf(`name: t
+model: Qwen/Qwen3-8B
+hardware: {gpu: h100-sxm, gpus: 2%s}
+objective: {metric: total_token_throughput}
+workloads: [{name: a, dataset_name: random, num_prompts: 10}]
+baseline: {label: base, engine: vllm}
+budget: {trials: 20, time: 1h}
+runtime: {%s}
+`, hardware, runtime)
+}
+
+// TestMachines: machines that run trials at the same time are checked, and one of them is a
+// study by itself.
+func TestMachines(t *testing.T) {
+	for _, tt := range []struct{ name, hardware, runtime, want string }{
+		{"ssh", "", "kind: ssh, machines: [{name: a}, {name: b, address: 10.0.0.2, user: u, port: 2222, devices: [2, 3]}]", ""},
+		{"docker", "", "kind: docker, docker: {image: i}, machines: [{name: a, docker_host: 'ssh://a'}, {name: b, docker_host: 'ssh://b', address: b}]", ""},
+		{"simulated", "", "kind: simulated, machines: [{name: a}, {name: b, speed: 0.97}]", ""},
+		{"process", "", "kind: process, machines: [{name: a}, {name: b}]", "machines do not apply to runtime kind process: use ssh, docker or simulated"},
+		{"predicted", "", "kind: predicted, machines: [{name: a}, {name: b}]", "machines do not apply to runtime kind predicted"},
+		{"one", "", "kind: ssh, machines: [{name: a}]", "machines has one: list two or more, or leave it out"},
+		{"spread", ", nodes: 2", "kind: ssh, machines: [{name: a}, {name: b}]", "hardware.nodes says that a configuration takes 2"},
+		{"hosts", "", "kind: ssh, hosts: [{name: c}], machines: [{name: a}, {name: b}]", "hosts are the machines of one trial, and machines run a trial each: give one of them"},
+		{"twice", "", "kind: ssh, machines: [{name: a}, {name: a}]", "machine a is listed twice"},
+		{"no name", "", "kind: ssh, machines: [{name: a}, {address: b}]", "a host has no name"},
+		{"speed of a real one", "", "kind: ssh, machines: [{name: a}, {name: b, speed: 2}]", "speed of a machine applies to runtime kind simulated, not ssh"},
+		{"no speed", "", "kind: simulated, machines: [{name: a}, {name: b, speed: 20}]", "speed is 20: give a factor from 0.1 to 10"},
+		{"user of a simulated one", "", "kind: simulated, machines: [{name: a}, {name: b, user: u}]", "user of a machine applies to runtime kind ssh, not simulated"},
+		{"no docker host", "", "kind: docker, docker: {image: i}, machines: [{name: a, docker_host: 'ssh://a'}, {name: b}]", "machine b needs docker_host: the address of its Docker Engine, such as ssh://b"},
+		{"docker host twice", "", "kind: docker, docker: {image: i}, machines: [{name: a, docker_host: 'ssh://a'}, {name: b, docker_host: 'ssh://a'}]", "ssh://a is the docker_host of another machine too"},
+		{"too few devices", "", "kind: ssh, machines: [{name: a}, {name: b, devices: [1]}]", "machine b has 1 devices, and hardware.gpus is 2: it says what each machine has"},
+	} {
+		s, err := Parse("t.yaml", []byte(parallelStudy(tt.hardware, tt.runtime)))
+		if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+			t.Errorf("%s: %v, want %s", tt.name, err, tt.want)
+		}
+		if err == nil && (s.Limits.Time != 2*time.Hour || !strings.HasSuffix(s.HardwareText(""), " on each of 2 machines")) {
+			t.Errorf("%s: %v of trials on %s", tt.name, s.Limits.Time, s.HardwareText(""))
+		}
+	}
+	if _, err := Parse("t.yaml", []byte("strategy: tpe\n"+parallelStudy("", "kind: ssh, machines: [{name: a}, {name: b}]"))); err == nil || !strings.Contains(err.Error(), "strategy tpe runs one trial after another") {
+		t.Errorf("tpe: %v", err)
+	}
+}
+
+func TestOnMachine(t *testing.T) {
+	s, err := Parse("t.yaml", []byte(parallelStudy("", "kind: ssh, machines: [{name: a}, {name: b, address: 10.0.0.2, devices: [2, 3]}]")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	on := s.On(s.Runtime.Machines[1])
+	want := deploy.HostEntry{Name: "b", Address: "10.0.0.2", Devices: []string{"2", "3"}}
+	if h := on.Runtime.Hosts; len(h) != 1 || h[0].Name != want.Name || h[0].Address != want.Address || len(h[0].Devices) != 2 || len(on.Runtime.Machines) != 0 {
+		t.Errorf("runs on %+v", on.Runtime)
+	}
+	if len(s.Runtime.Hosts) != 0 || len(s.Runtime.Machines) != 2 {
+		t.Errorf("the study itself became %+v", s.Runtime)
+	}
+	mine, err := s.Fingerprint()
+	s.Runtime.Machines[1].Devices = nil
+	if other, err2 := s.Fingerprint(); err != nil || err2 != nil || mine != other {
+		t.Errorf("with other devices it is another study: %v, %v", err, err2)
+	}
+	s.Runtime.Machines = s.Runtime.Machines[:1]
+	if other, _ := s.Fingerprint(); mine == other {
+		t.Error("with fewer machines it is the same study")
+	}
+}
