@@ -111,12 +111,17 @@ func earlierStudy(dir string) (earlier.Source, error) {
 	if a, err := arch.LookupAccelerator(f.Hardware.GPU); err == nil {
 		gpu = a.Name
 	}
+	strange := 0 // results of a load that the file does not have
 	for _, t := range s.Trials {
 		for _, r := range t.Runs {
 			if t.Status != tune.Measured || r.Summary.Partial || r.Summary.Verdict.Status == result.Voided {
 				continue
 			}
-			load := loads[r.Workload]
+			load, known := loads[r.Workload]
+			if !known {
+				strange++
+				continue
+			}
 			figures := r.Summary.Judged()
 			load.Input, load.Output = meanLength(figures, "total_input_tokens"), meanLength(figures, "total_output_tokens")
 			src.Results = append(src.Results, earlier.Result{
@@ -124,6 +129,9 @@ func earlierStudy(dir string) (earlier.Source, error) {
 				Baseline: base != nil && maps.Equal(t.Config, base), Figures: figures,
 			})
 		}
+	}
+	if strange > 0 {
+		src.Unused = append(src.Unused, fmt.Sprintf("Results not used, as the copy of its file does not have their workload: %d", strange))
 	}
 	return src, nil
 }

@@ -57,7 +57,7 @@ a_key_of_a_later_version: 1
 		for k, v := range set {
 			c[k] = v
 		}
-		tr := outcome.Trial{ID: i + 1, Engine: "vllm", Config: c, Status: "ok", Runs: []outcome.Run{run("long", float64(500-i), 4000), run("short", float64(100*(i+1)), 100)}}
+		tr := outcome.Trial{ID: i + 1, Engine: "vllm", Config: c, Status: "ok", Runs: []outcome.Run{run("long", float64(500-i), 4000), run("short", float64(100*(i+1)), 100), run("other", 1, 1)}}
 		if i == 2 { // it broke
 			tr.Status, tr.Runs = "refused", nil
 		}
@@ -115,6 +115,9 @@ func TestEarlier(t *testing.T) {
 	a, b := facts[0], facts[1]
 	if a.Name != "before" || a.Path != "out" || a.Configurations != 2 || a.Likeness != 0.8 || len(a.Differences) != 1 || a.Differences[0] != "1 device against 2" {
 		t.Errorf("of the study: %+v", a)
+	}
+	if len(a.Unused) != 2 || a.Unused[0] != "Results not used, as the copy of its file does not have their workload: 2" {
+		t.Errorf("said of the rest: %q", a.Unused)
 	}
 	if len(a.Measured) != 2 || a.Measured[1].Config["max_num_seqs"] != "512" || a.Measured[1].Figures["total_token_throughput"] < 1.99 {
 		t.Errorf("its ratios are %v", a.Measured)
