@@ -67,7 +67,6 @@ func (s Spec) checkPrecision() error {
 
 // watched is a run whose figure is looked at as its calls end.
 type watched struct {
-	asked    float64
 	metric   result.Metric
 	watch    stat.Watch
 	value    func(*result.Call) (y, x float64, ok bool)
@@ -84,7 +83,7 @@ func watch(w workload.Spec) *watched {
 		return nil
 	}
 	m, _ := result.Lookup(UntilMetric(w)) // likewise
-	v := &watched{asked: asked, metric: m, watch: stat.Watch{Within: asked, Together: w.MaxConcurrency}}
+	v := &watched{metric: m, watch: stat.Watch{Figure: m.Name, Within: asked, Together: w.MaxConcurrency}}
 	if !w.Rate.Inf() {
 		v.rate, v.watch.Together = float64(w.Rate), 1
 	}
@@ -160,9 +159,10 @@ func (v *watched) options(o load.Options) load.Options {
 }
 
 // found is what is known of the figure at the end of the run; nil where nobody looked.
-func (v *watched) found() *result.Precision {
+func (v *watched) found() *stat.Watched {
 	if v == nil {
 		return nil
 	}
-	return &result.Precision{Metric: v.metric.Name, Asked: v.asked, Ended: v.enough.Load(), Watched: v.watch.Found()}
+	f := v.watch.Found()
+	return &f
 }

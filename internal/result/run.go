@@ -108,15 +108,7 @@ type Client struct {
 	Partial  bool          `json:"partial"`                    // stopped before the end
 	StopNote string        `json:"stop_note,omitempty"`
 
-	Precision *Precision `json:"precision,omitempty"` // of a run that was to end when its figure is known well enough
-}
-
-// Precision is how well the figure is known by which a run was to end.
-type Precision struct {
-	Metric string  `json:"metric"`
-	Asked  float64 `json:"asked"` // half the width of the interval, as a share of the figure
-	Ended  bool    `json:"ended"` // the run, by it
-	stat.Watched
+	Precision *stat.Watched `json:"precision,omitempty"` // of a run that was to end when its figure is known well enough
 }
 
 // Machine is who used the processors of the load generator's machine during a run.

@@ -35,11 +35,8 @@ const (
 	CheckLimit      = "concurrency_limit" // of the workload
 )
 
-// CheckPrecision is the name of the check that says how a run ended whose figure was looked at.
-const CheckPrecision = "precision"
-
-// CheckFailures is the name of the check that counts calls that failed.
-const CheckFailures = "failures"
+// Names of the checks that count calls that failed, and say how a run ended whose figure was looked at.
+const CheckFailures, CheckPrecision = "failures", "precision"
 
 // Verdict says whether a run's figures can be believed, with reasons. Package
 // verdict makes it.

@@ -28,6 +28,7 @@ import (
 // stated interval of runs that ended early held the truth in 93 to 99 of 100; where it stays alike for eight
 // times as long, in 77: so short a run sees one speed, and cannot tell that there are others.
 type Watch struct {
+	Figure   string  // its name, for readers of what is found
 	Within   float64 // half the width of the interval, as a share of the figure, that is narrow enough
 	Together int     // values that are under way together; may change between calls of Add
 	Quantile float64 // of y, between 0 and 1; 0: the ratio of the sums
@@ -62,6 +63,9 @@ func WatchEnds(together int) int {
 
 // Watched is what a Watch found.
 type Watched struct {
+	Figure  string   `json:"metric"`
+	Asked   float64  `json:"asked"`             // Watch.Within
+	Ended   bool     `json:"ended"`             // it was said that the run may end
 	Half    *float64 `json:"half,omitempty"`    // half the width of the 95 % interval, as a share of the figure: the wider side of the two; nil: there is none
 	Because string   `json:"because,omitempty"` // why there is none
 	Values  int      `json:"requests"`          // that it is of
@@ -91,7 +95,7 @@ func (w *Watch) Reserve(n int) { w.y, w.x = slices.Grow(w.y, n), slices.Grow(w.x
 
 // Found is the interval by all values so far.
 func (w *Watch) Found() Watched {
-	f := Watched{Left: min(leftOut*w.Together, len(w.y)), Looks: w.looks}
+	f := Watched{Figure: w.Figure, Asked: w.Within, Ended: w.narrow >= inARow, Left: min(leftOut*w.Together, len(w.y)), Looks: w.looks}
 	y, x := w.y[f.Left:], w.x[f.Left:]
 	f.Values = len(y)
 	if len(w.y) < WatchLeast(w.Together) {
