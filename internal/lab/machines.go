@@ -190,7 +190,11 @@ func (l *session) conclude(e ended) (tune.Observation, error) {
 		return tune.Observation{}, err
 	}
 	l.past.ended++
-	e.on.watch.change(func(s *Status) { s.Result, s.Ended, s.Progress = l.outcome(t), l.past.ended, nil })
+	e.on.watch.change(func(s *Status) {
+		if s.Result, s.Ended, s.Progress = l.outcome(t), l.past.ended, nil; l.several() {
+			s.Phase = "ended" // while others go on
+		}
+	})
 	if e.on.gone && l.Tell != nil {
 		l.Tell(t.Notes[len(t.Notes)-1])
 	}
