@@ -280,6 +280,28 @@ func (m *moves) share(value, why string) {
 	}
 }
 
+// allowedShare is a share of memory as the study allows it: where it lists some the greatest
+// that is no more, or else the least.
+func (f *rules) allowedShare(want string) string {
+	values, ok := f.narrow(engine.MemoryShare)
+	most, err := strconv.ParseFloat(want, 64)
+	if !ok || err != nil || slices.Contains(values, want) {
+		return want
+	}
+	below, least := math.Inf(-1), math.Inf(1)
+	for _, text := range values {
+		x, err := strconv.ParseFloat(text, 64)
+		switch {
+		case err != nil:
+		case x <= most && x > below:
+			want, below = text, x
+		case math.IsInf(below, -1) && x < least:
+			want, least = text, x
+		}
+	}
+	return want
+}
+
 // attention: latent attention keeps the same cache on every rank, so that ranks with
 // requests of their own hold so many times more.
 func (m *moves) attention(why string) {
@@ -506,8 +528,11 @@ func (f *Field) Repairs(c tune.Config, failure logs.Failure, cmd engine.Command)
 	if failure.Infra {
 		return nil
 	}
-	if set := failure.RepairFor(cmd); len(set) > 0 {
-		m.try(tune.Config(set), why)
+	if set := tune.Config(failure.RepairFor(cmd)); len(set) > 0 {
+		if v := set[engine.MemoryShare]; v != "" {
+			set[engine.MemoryShare] = m.f.allowedShare(v)
+		}
+		m.try(set, why)
 	}
 	if p.err != nil {
 		return m.out

@@ -190,6 +190,25 @@ func (s *raceState) confirmable() []standing {
 		copy(all[2:best+1], all[1:best])
 		all[1] = st
 	}
+	return s.simplest(all)
+}
+
+// simplest puts what has fewer settings first, of those between which and the first there is
+// less than half of what matters.
+func (s *raceState) simplest(all []standing) []standing {
+	if len(all) == 0 {
+		return all
+	}
+	best := 0
+	for i, st := range all {
+		like := st.score.class == all[0].score.class && st.score.miss == all[0].score.miss && st.mean > all[0].mean-math.Log1p(s.objective.MinGain)/2
+		if like && s.search.Settings(st.trial.Config) < s.search.Settings(all[best].trial.Config) {
+			best = i
+		}
+	}
+	st := all[best]
+	copy(all[1:best+1], all[:best])
+	all[0] = st
 	return all
 }
 
@@ -605,12 +624,13 @@ func (k *confirmation) noise() (sd float64, n int) {
 	return d.SD, n
 }
 
-// What the confirmation is kept: rounds of a pair, in which what is confirmed may go on
-// twice beyond the least number where there are 25 launches, and as many as show the gain of
-// what leads with usualPower where that is small for the noise, up to mostKept of all. From
-// reducedBudget on it is kept a reduced command's launches too.
+// What the confirmation is kept: rounds of a pair. Until something leads by what matters they
+// are one for each launchesPerRound of the budget, at most moreRounds above the least; then
+// as many as show the gain of what leads with usualPower, of at most mostKept of all launches.
+// One more is for the command without what it probably does not need, and from reducedBudget on
+// some for what else may go.
 const (
-	launchesPerRound = 6 // of the budget there is a round kept for each so many
+	launchesPerRound = 6
 	moreRounds       = 2
 	reducedBudget    = 40
 	usualPower       = 0.9
@@ -626,7 +646,7 @@ func (m *model) searching() int {
 		sd, _, _ := m.spread()
 		most := min(int(mostKept*float64(total)/2), mostRounds*m.options.Rounds)
 		level := stat.SequentialConfidence(m.options.Rounds, most, most, confidence)
-		rounds = max(rounds, min(stat.LaunchesFor(sd, lead.mean, level, usualPower), most))
+		rounds = max(m.options.Rounds, min(stat.LaunchesFor(sd, lead.mean, level, usualPower), most))
 	}
 	return m.left() - m.kept(total, rounds)
 }

@@ -357,7 +357,7 @@ func (s *forecastState) doubt(config Config) (*Span, []string) {
 // without is the lineage of a configuration that lost a setting.
 func (l lineage) without(k Change) lineage {
 	out := l.beside(k)
-	if len(out.changes) == len(l.changes) {
+	if out.String() == l.String() {
 		out.changes = append(out.changes, Change{Label: "without " + k.Label, Set: k.Set})
 	}
 	return out

@@ -63,13 +63,17 @@ func (h *history) unplanned(all int) int { return all - h.kept(all, h.plannedRou
 // the further rounds that a small gain of what leads so far would take.
 func (h *history) searchingNamed() int { return h.unplanned(h.left()+len(h.trials)) - len(h.trials) }
 
-// kept is the number of launches for rounds of a pair, and for a reduced command where
-// there are so many in all that it has launches of its own.
+// kept is the number of launches for rounds of a pair, for the command without what it
+// probably does not need, and for what else may go where there are so many in all.
 func (h *history) kept(all, rounds int) int {
-	if all >= reducedBudget {
-		return 2*rounds + h.options.Rounds
+	n := 2 * rounds
+	if all >= smallBudget {
+		n++
 	}
-	return 2 * rounds
+	if all >= reducedBudget {
+		n += h.options.Rounds
+	}
+	return n
 }
 
 // unlaunched is what the study names and no launch tells of, each with the reason.

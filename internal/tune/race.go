@@ -68,13 +68,9 @@ var _ Strategy = (*Race)(nil)
 // raceGain is the gain that matters where the objective does not say.
 const raceGain = 0.02
 
-// smallBudget is the least number of launches of which one may go for the noise
-// alone: below it the confirmation has to show how large that is.
-const smallBudget = 12
-
-// fewRounds is the least number of launches with which a confirmation has three rounds
-// at least: of fewer the search needs more.
-const fewRounds = 16
+// smallBudget is the least number of launches of which one may go for the noise alone, and
+// with which a confirmation has three rounds at least: of fewer the search needs more.
+const smallBudget = 16
 
 // NewRace returns a race, or everything that is wrong with what it was given. A
 // nil predictor predicts nothing.
@@ -119,7 +115,7 @@ func NewRace(g SearchSpace, p Predictor, s Space, o Objective, b Budget, r RaceO
 // filled are the options with their defaults under a budget.
 func (r RaceOptions) filled(b Budget) RaceOptions {
 	if r.Rounds == 0 {
-		if r.Rounds = 3; b.Trials > 0 && b.Trials < fewRounds {
+		if r.Rounds = 3; b.Trials > 0 && b.Trials < smallBudget {
 			r.Rounds = fewest
 		}
 	}
@@ -174,6 +170,7 @@ func (s *raceState) run() {
 	s.repair()
 	s.final()
 	s.refine()
+	s.simplify()
 	s.confirm()
 	s.begin(AblateStage)
 	if k := s.confirmation; k != nil && k.winner != nil {

@@ -206,3 +206,14 @@ func TestRaceStartsWarm(t *testing.T) {
 		t.Errorf("launches until within 5 %% of the best: %d without an earlier study, %d with one like it, %d with another", cold, warm, other)
 	}
 }
+
+// TestNamesNoSettingTwice checks that the name of a configuration has each setting that
+// perflab chose once, as it is in the end, and what the study named as it named it.
+func TestNamesNoSettingTwice(t *testing.T) {
+	chosen := func(set Config) Change { return Change{Label: settings(set), Set: set} }
+	l := lineage{candidate: "v"}.with(Change{Label: "many", Set: Config{"seqs": "512", "batched": "8192"}}).
+		with(chosen(Config{"a": "1", "b": "2"})).with(chosen(Config{"b": "3", "seqs": "64"})).with(chosen(Config{"a": "4"}))
+	if got, want := l.String(), "v + many + b 3, seqs 64 + a 4"; got != want {
+		t.Errorf("named %q, want %q", got, want)
+	}
+}

@@ -1,6 +1,9 @@
 package tune
 
-import "strings"
+import (
+	"maps"
+	"strings"
+)
 
 // trial is a proposal with its end and what the objective makes of it.
 type trial struct {
@@ -68,16 +71,20 @@ func (l lineage) with(k Change) lineage {
 	return out
 }
 
-// beside is the lineage without the changes of which another sets everything.
+// beside is the lineage without what another change sets: of one with a label of its own
+// the whole, once nothing is left of it; of others setting by setting.
 func (l lineage) beside(k Change) lineage {
 	out := lineage{candidate: l.candidate}
 	for _, before := range l.changes {
-		for name := range before.Set {
-			if _, again := k.Set[name]; !again {
-				out.changes = append(out.changes, before)
-				break
-			}
+		left := maps.Clone(before.Set)
+		maps.DeleteFunc(left, func(name, _ string) bool { _, again := k.Set[name]; return again })
+		switch {
+		case len(left) == 0:
+			continue
+		case len(left) < len(before.Set) && before.Label == settings(before.Set):
+			before.Label, before.Set = settings(left), left
 		}
+		out.changes = append(out.changes, before)
 	}
 	return out
 }

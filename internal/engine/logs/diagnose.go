@@ -166,7 +166,7 @@ var progressMarks = []struct {
 	{`Capturing CUDA graph`, nil, func(p *progress, _ []string) { p.capturing = true }},
 	{`Graph capturing finished`, nil, func(p *progress, _ []string) { p.capturing = false }},
 	{`Capture .*\b(begin|end)\b`, []string{"Capture "}, func(p *progress, groups []string) { p.capturing = groups[1] == "begin" }},
-	{`mem_fraction_static=([\d.]+)`, nil, func(p *progress, groups []string) { p.share = groups[1] }},
+	{`mem_fraction_static(?:=|': )([\d.]+)`, []string{"mem_fraction_static"}, func(p *progress, groups []string) { p.share = groups[1] }},
 }
 
 // finding is the first line of a signature in a log.

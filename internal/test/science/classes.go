@@ -204,7 +204,7 @@ func bestHas(w *World) bool {
 // Logs of engines that ran out of memory.
 var memoryLogs = map[string]string{
 	"vllm":   "ERROR torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.16 GiB. GPU 0 has a total capacity of 79.19 GiB of which 588.06 MiB is free.",
-	"sglang": "Exception: Capture cuda graph failed: CUDA out of memory. Tried to allocate 20.00 MiB.",
+	"sglang": "server_args=ServerArgs(model_path='m', mem_fraction_static=0.88, max_running_requests=None)\nException: Capture cuda graph failed: CUDA out of memory. Tried to allocate 20.00 MiB.",
 	"trtllm": "[TensorRT-LLM][ERROR] tensorrt_llm::common::TllmException: CUDA runtime error in cudaMallocAsync: out of memory",
 }
 

@@ -135,4 +135,5 @@ func claimed(e End) (yes, counts bool) { return e.Claimed, true }
 func near(e End) (yes, counts bool)    { return e.Regret < 0.02, true }
 func lost(e End) (yes, counts bool)    { return e.Regret == 1, true }
 func proven(e End) (yes, counts bool)  { return e.ShownAt > 0, true }
+func idle(e End) (yes, counts bool)    { return e.Idle > 0, e.Changed }
 func ended(e End) (yes, counts bool)   { return e.Short != "", true }

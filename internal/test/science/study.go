@@ -3,6 +3,7 @@ package science
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -61,6 +62,7 @@ type End struct {
 	Regret   float64     // of it
 	Reached  float64     // of the best that was launched, by the truth
 	Changed  bool        // something else than the baseline is recommended
+	Idle     int         // its settings that could be left out for less than idleLoss
 	Claimed  bool        // and it is said to be better
 	Gain     *float64    // of it over the baseline, in truth; nil: one of them has no figure
 	Stated   *tune.Span  // of Gain, as the study states it; nil: it states none
@@ -122,6 +124,7 @@ func (w *World) conclude(end *End, r tune.Result, launches int) {
 	}
 	end.Regret = w.Regret(end.Pick)
 	end.Changed = key(end.Pick) != key(w.Baseline)
+	end.Idle = w.idle(end.Pick)
 	before, _ := w.Truth(w.Baseline)
 	after, _ := w.Truth(end.Pick)
 	end.Gain = w.Objective.Gain(before, after)
@@ -131,6 +134,29 @@ func (w *World) conclude(end *End, r tune.Result, launches int) {
 		end.Stated = r.Interval
 	}
 	end.Story = w.story(*end)
+}
+
+// idleLoss is the share of the objective under which a setting brings nothing.
+const idleLoss = 0.005
+
+// idle counts the settings of a configuration that could as well be the baseline's, one at a
+// time, for less than idleLoss.
+func (w *World) idle(pick tune.Config) int {
+	n := 0
+	for name, v := range pick {
+		if name == "engine" || name == "model" || v == w.Baseline[name] {
+			continue
+		}
+		less := maps.Clone(pick)
+		delete(less, name)
+		if v := w.Baseline[name]; v != "" {
+			less[name] = v
+		}
+		if w.Regret(less) < w.Regret(pick)+idleLoss {
+			n++
+		}
+	}
+	return n
 }
 
 // shownAt is the launch that completed the first comparison by which something is better

@@ -74,8 +74,8 @@ func (t tally) percent() string {
 // summary has a line for each budget and strategy.
 func (c Comparison) summary(b *strings.Builder) {
 	b.WriteString("All classes with something to find:\n\n")
-	row(b, "budget", "strategy", "median regret", "mean", "P90", "P95", "within 2 %", "all lost", "best launched, mean", "launches", "gain shown", "at launch", "interval holds", "ended short")
-	rule(b, 2, 12)
+	row(b, "budget", "strategy", "median regret", "mean", "P90", "P95", "within 2 %", "all lost", "best launched, mean", "launches", "gain shown", "at launch", "interval holds", "a setting too many", "ended short")
+	rule(b, 2, 13)
 	for k, budget := range c.Budgets {
 		for i, e := range c.Entrants {
 			ends := c.ends(i, k, -1)
@@ -88,7 +88,7 @@ func (c Comparison) summary(b *strings.Builder) {
 				at = fmt.Sprintf("%.1f", spreadOf(shown, func(e End) float64 { return float64(e.ShownAt) }).Mean)
 			}
 			row(b, fmt.Sprint(budget), e.Name, percent(s.Median), percent(s.Mean), percent(s.P90), percent(s.P95), counted(ends, near).percent(), counted(ends, lost).percent(),
-				percent(spreadOf(ends, reached).Mean), fmt.Sprintf("%.1f", launches), proof, at, counted(ends, covered).percent(), fmt.Sprint(counted(ends, ended).yes))
+				percent(spreadOf(ends, reached).Mean), fmt.Sprintf("%.1f", launches), proof, at, counted(ends, covered).percent(), counted(ends, idle).percent(), fmt.Sprint(counted(ends, ended).yes))
 		}
 	}
 }
@@ -207,7 +207,7 @@ func (c Comparison) behind(b *strings.Builder) {
 // Brief has a line for each class, budget and strategy: what a developer looks at.
 func (c Comparison) Brief() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%-17s %6s %-12s %7s %7s %6s %7s %7s | %8s %8s | %6s %8s %6s | %5s %s\n", "class", "budget", "strategy", "median", "mean", "+-", "P90", "P95", "launched", "within2%", "shown", "covered", "false", "n", "short")
+	fmt.Fprintf(&b, "%-17s %6s %-12s %7s %7s %6s %7s %7s | %8s %8s | %6s %8s %6s %6s | %5s %s\n", "class", "budget", "strategy", "median", "mean", "+-", "P90", "P95", "launched", "within2%", "shown", "covered", "false", "idle", "n", "short")
 	line := func(name string, class int) {
 		for k, budget := range c.Budgets {
 			for i, e := range c.Entrants {
@@ -217,8 +217,8 @@ func (c Comparison) Brief() string {
 				if class >= 0 && c.Classes[class].equal {
 					wrong = counted(ends, claimed).percent()
 				}
-				fmt.Fprintf(&b, "%-17s %6d %-12s %7.2f %7.2f %6.2f %7.2f %7.2f | %8.2f %8s | %6s %8s %6s | %5.1f %d\n", name, budget, e.Name, 100*s.Median, 100*s.Mean, 100*s.Error, 100*s.P90, 100*s.P95,
-					100*spreadOf(ends, reached).Mean, counted(ends, near).percent(), counted(ends, proven).percent(), counted(ends, covered), wrong,
+				fmt.Fprintf(&b, "%-17s %6d %-12s %7.2f %7.2f %6.2f %7.2f %7.2f | %8.2f %8s | %6s %8s %6s %6s | %5.1f %d\n", name, budget, e.Name, 100*s.Median, 100*s.Mean, 100*s.Error, 100*s.P90, 100*s.P95,
+					100*spreadOf(ends, reached).Mean, counted(ends, near).percent(), counted(ends, proven).percent(), counted(ends, covered), wrong, counted(ends, idle).percent(),
 					spreadOf(ends, func(e End) float64 { return float64(e.Launches) }).Mean, counted(ends, ended).yes)
 			}
 		}
