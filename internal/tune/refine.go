@@ -44,6 +44,7 @@ const surelyIdle = 0.5
 // what is confirmed need not carry them: a launch here is worth the rounds that the ablation
 // takes for the same.
 func (s *raceState) simplify() {
+	s.settle() // what is under way may lead
 	lead := s.leader()
 	if lead == nil || lead.score.class != meeting || s.isBase(lead.trial.Config) || s.left() <= 2*s.options.Rounds {
 		return
@@ -60,7 +61,7 @@ func (s *raceState) simplify() {
 		return
 	}
 	without.Label = "without " + strings.Join(names, ", ")
-	s.launchChange(lead.trial, without, RefineStage, 0)
+	s.launchChange(lead.trial, without, RefineStage, 0, nil)
 }
 
 // explore launches what promises most; false where nothing is worth it, or no launch is left.
