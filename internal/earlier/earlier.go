@@ -19,6 +19,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"perflab/internal/arch"
 	"perflab/internal/engine"
@@ -229,13 +230,14 @@ func (t Target) comparable(all []Result) []Result {
 
 // foreign are the settings of a result that this study does not vary.
 func (t Target) foreign(r Result) string {
-	text := r.Further
+	var text strings.Builder
+	text.WriteString(r.Further)
 	for _, name := range slices.Sorted(maps.Keys(r.Config)) {
 		if name != engineKey && name != modelKey && t.dimension(name) == nil && !isDefault(r.Config[engineKey], name, r.Config[name]) {
-			text += " " + name + "=" + r.Config[name]
+			text.WriteString(" " + name + "=" + r.Config[name])
 		}
 	}
-	return text
+	return text.String()
 }
 
 func (t Target) dimension(name string) *tune.Dimension {

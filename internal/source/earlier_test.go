@@ -2,6 +2,7 @@ package source
 
 import (
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -54,9 +55,7 @@ a_key_of_a_later_version: 1
 	o := outcome.Study{Schema: "perflab.study/1", Name: "before", Simulated: simulated, Baseline: &outcome.Pick{Trial: 1}}
 	for i, set := range []map[string]string{{}, {"max_num_seqs": "512"}, {"tp": "2"}} {
 		c := map[string]string{"engine": "vllm", "model": "Qwen/Qwen3-8B"}
-		for k, v := range set {
-			c[k] = v
-		}
+		maps.Copy(c, set)
 		tr := outcome.Trial{ID: i + 1, Engine: "vllm", Config: c, Status: "ok", Runs: []outcome.Run{run("long", float64(500-i), 4000), run("short", float64(100*(i+1)), 100), run("other", 1, 1)}}
 		if i == 2 { // it broke
 			tr.Status, tr.Runs = "refused", nil
