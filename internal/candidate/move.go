@@ -529,7 +529,7 @@ func (f *Field) Repairs(c tune.Config, failure logs.Failure, cmd engine.Command)
 		return nil
 	}
 	if set := tune.Config(failure.RepairFor(cmd)); len(set) > 0 {
-		if v := set[engine.MemoryShare]; v != "" {
+		if v := set[engine.MemoryShare]; v != "" && failure.Class != "kv-memory" { // which asks for more
 			set[engine.MemoryShare] = m.f.allowedShare(v)
 		}
 		m.try(set, why)

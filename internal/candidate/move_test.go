@@ -126,6 +126,12 @@ func TestMovesOfLatentAttention(t *testing.T) {
 func TestRepairs(t *testing.T) {
 	moe := field(t, studies()["qwen3-235b-a100"])
 	dense := field(t, studies()["docker-vllm"])
+	listed := func(shares ...string) *Field {
+		s := studies()["docker-vllm"]
+		s.Changes, s.Narrow = nil, map[string][]string{"gpu_memory_utilization": shares, "max_num_batched_tokens": {""}, "tp": {"2"}, "max_model_len": {""}}
+		return field(t, s)
+	}
+	const full = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
 	for _, c := range []struct {
 		name   string
 		f      *Field
@@ -139,7 +145,9 @@ func TestRepairs(t *testing.T) {
 			"INFO: Application startup complete.\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.",
 			[]string{"gpu_memory_utilization 0.85", "max_num_batched_tokens 4096", "tp 4"}},
 		{"no memory at the start", dense, set("engine", "sglang", "model", q32, "tp", "1"),
-			"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.", []string{"max_num_batched_tokens 4096", "max_model_len 16384", "tp 2"}},
+			full, []string{"max_num_batched_tokens 4096", "max_model_len 16384", "tp 2"}},
+		{"the greatest share of the study below the cure", listed("", "0.7", "0.8", "0.95"), set("engine", "vllm", "model", q32, "tp", "2"), full, []string{"gpu_memory_utilization 0.8"}},
+		{"the least share of the study", listed("", "0.88", "0.95"), set("engine", "vllm", "model", q32, "tp", "2"), full, []string{"gpu_memory_utilization 0.88"}},
 		{"not the configuration's fault", dense, set("engine", "vllm", "model", q32, "tp", "2"), "OSError: [Errno 98] Address already in use", nil},
 	} {
 		e, err := engine.ByName(c.config["engine"])

@@ -49,7 +49,7 @@ func TestEarlierFrozen(t *testing.T) {
 		if ended > 3 {
 			stop(errors.New("enough"))
 		}
-	}}, Watch: func(s Status) { ended = s.Ended }}
+	}}, Watch: func(s Status) { hook(func() { ended = s.Ended }).call() }}
 	s, text := aided(t, "earlier: [gone]\n")
 	if _, err := Tune(ctx, s, text, o); err == nil {
 		t.Fatal("it was not stopped")

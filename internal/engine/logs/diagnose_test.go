@@ -246,6 +246,7 @@ func TestRepairFor(t *testing.T) {
 		{"vllm", oom, engine.Command{Engine: "vllm", Params: params{engine.MemoryShare: "0.3"}}, nil},
 		{"sglang", oom, engine.Command{Engine: "sglang"}, nil},
 		{"sglang", "server_args=ServerArgs(model_path='m', mem_fraction_static=0.834, tp_size=1)\n" + oom, engine.Command{Engine: "sglang"}, params{engine.MemoryShare: "0.784"}},
+		{"sglang", "server_args={'model_path': 'm', 'mem_fraction_static': 0.834, 'tp_size': 1}\n" + oom, engine.Command{Engine: "sglang"}, params{engine.MemoryShare: "0.784"}},
 		{"trtllm", oom, engine.Command{Engine: "trtllm"}, params{engine.MemoryShare: "0.85"}},
 		{"vllm", "No available memory for the cache blocks", engine.Command{Engine: "vllm"}, params{engine.MemoryShare: "0.95"}},
 		{"vllm", "No available memory for the cache blocks", engine.Command{Engine: "vllm", Params: params{engine.MemoryShare: "0.95"}}, nil},

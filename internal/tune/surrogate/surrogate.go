@@ -70,7 +70,6 @@ type spreads struct {
 	launch          float64 // between launches of one configuration
 	odd             int     // the parameter about which it is wrong by oddSpread; -1: none
 	alone           bool    // earlier studies say nothing of this one
-	with            int     // where it is wrong by pairSpread about that and this one together, and not about either alone; -1: none
 }
 
 const (
@@ -78,7 +77,6 @@ const (
 	blindSpread = 0.35 // of rest and bias, besides, where nothing was predicted
 	blindPart   = 0.15 // of a part, besides, there
 	oddSpread   = 1
-	pairSpread  = 0.15
 	// offsetSpread is that of what all figures of an earlier study have in common: its
 	// baseline, its load, its machine. So its ratios say something, its level nothing.
 	offsetSpread = 1
@@ -97,7 +95,7 @@ var (
 // doubtful is a view that is kept whatever the measurements say: they are mostly of what is
 // alike, and say little of the rest. It has no weight in what is thought; it says where to look
 // when nothing is expected of anything.
-var doubtful = spreads{part: 0.25, rest: 0.2, own: 0.01, engine: 0.7, slope: 1, launch: 0.012, odd: -1, with: -1}
+var doubtful = spreads{part: 0.25, rest: 0.2, own: 0.01, engine: 0.7, slope: 1, launch: 0.012, odd: -1}
 
 // Weights of what competes before anything is measured, and how many views are kept: those
 // that have most of the weight.
@@ -105,11 +103,9 @@ const (
 	usualWeight  = 0.5  // of the first of the spreads above, each
 	doubtEarlier = 0.25 // of a view to which earlier studies say nothing, against its like
 	evenWeight   = 0.5  // of a predictor that is wrong about no parameter in particular
-	pairWeight   = 0.1  // of one that is wrong about two of them together
 	mostOdd      = 4    // of the likeliest, to which views are added that are wrong about one
 	mostViews    = 8
-	leastView    = 0.003  // of the likeliest one's weight
-	leastPair    = 0.0005 // of those that are wrong about two together: there are so many
+	leastView    = 0.003 // of the likeliest one's weight
 )
 
 // New fits the measurements. Choices are the parameters about which the
@@ -133,11 +129,7 @@ func New(points []Point, choices []int) *Model {
 	if slices.ContainsFunc(points, func(p Point) bool { return p.Study > 0 }) {
 		add(unlearned(s.views))
 	}
-	likely := slices.Clone(s.views[:mostOdd])
-	add(oddOnes(likely, choices))
-	if len(points) > 0 {
-		add(oddPairs(likely[0], choices, points[0].At))
-	}
+	add(oddOnes(s.views[:mostOdd], choices))
 	s.keepLikely()
 	return s
 }
@@ -159,7 +151,7 @@ func competing() []view {
 					w := weigh(i, len(partSpreads)) + weigh(j, len(restSpreads)) + weigh(k, len(ownSpreads)) + weigh(l, len(launchNoise))
 					for _, t := range trusts {
 						prior := w + math.Log(t.weight*evenWeight)
-						out = append(out, view{spreads: spreads{part, rest, own, t.engine, t.slope, launch, -1, false, -1}, prior: prior})
+						out = append(out, view{spreads: spreads{part, rest, own, t.engine, t.slope, launch, -1, false}, prior: prior})
 					}
 				}
 			}
@@ -184,29 +176,11 @@ func unlearned(like []view) []view {
 func oddOnes(like []view, choices []int) []view {
 	var out []view
 	for _, v := range like {
-		prior := v.prior + math.Log((1-evenWeight-pairWeight)/evenWeight/float64(len(choices)))
+		prior := v.prior + math.Log((1-evenWeight)/evenWeight/float64(len(choices)))
 		for _, a := range choices {
 			v.odd = a
 			out = append(out, view{spreads: v.spreads, prior: prior})
 		}
-	}
-	return out
-}
-
-// oddPairs are views like one, of a predictor that knows each setting and not what two of
-// them do to each other. Of two numbers it knows that.
-func oddPairs(v view, choices []int, at []Coordinate) []view {
-	var out []view
-	for i, a := range choices {
-		for _, b := range choices[:i] {
-			if !at[a].Ordered || !at[b].Ordered {
-				v.odd, v.with = a, b
-				out = append(out, v)
-			}
-		}
-	}
-	for i := range out {
-		out[i].prior += math.Log(pairWeight / evenWeight / float64(len(out)))
 	}
 	return out
 }
@@ -218,17 +192,13 @@ func (s *Model) keepLikely() {
 	most, sum := s.views[0].weight, 0.0
 	wide := s.views[slices.IndexFunc(s.views, func(v view) bool { return v.spreads == doubtful })]
 	wide.weight = 0
-	seen := map[[2]int]bool{}
+	seen := map[int]bool{}
 	var kept []view
 	for _, v := range s.views {
-		about, least := [2]int{v.odd, v.with}, leastView
-		if v.with >= 0 {
-			least = leastPair
-		}
-		if v.weight < most+math.Log(least) || seen[about] && len(kept) >= mostViews {
+		if v.weight < most+math.Log(leastView) || seen[v.odd] && len(kept) >= mostViews {
 			continue
 		}
-		seen[about] = true
+		seen[v.odd] = true
 		v.weight = math.Exp(v.weight - most)
 		sum += v.weight
 		kept = append(kept, v)
@@ -476,10 +446,7 @@ func (v *view) kernel(r relation) float64 {
 	}
 	k := v.rest*v.rest*r.alike + v.own*v.own*r.equal
 	part := v.part * v.part * r.sum
-	switch {
-	case v.with >= 0:
-		part += pairSpread * pairSpread * r.same[v.odd] * r.same[v.with]
-	case v.odd >= 0:
+	if v.odd >= 0 {
 		part += oddSpread * oddSpread * r.same[v.odd]
 	}
 	wrong := v.slope * v.slope * r.foretold

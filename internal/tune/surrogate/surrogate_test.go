@@ -192,29 +192,3 @@ func TestIsACovariance(t *testing.T) {
 		}
 	}
 }
-
-// TestLearnsAPair checks that what two settings do together is learned from where both are:
-// neither alone is thought to do it.
-func TestLearnsAPair(t *testing.T) {
-	var points []Point
-	for _, engine := range []string{"a", "b"} {
-		for _, layout := range []string{"1", "2"} {
-			for _, limit := range []float64{64, 512} {
-				p := at(engine, layout, limit, 0)
-				if engine == "b" && layout == "2" {
-					p.Y = 0.2
-				}
-				points = append(points, p)
-			}
-		}
-	}
-	m := New(points, everything)
-	if mean, _ := m.At(at("b", "2", 4096, 0)); mean < 0.15 {
-		t.Errorf("mean %v of the pair that is 0.2 better wherever it was launched", mean)
-	}
-	for _, p := range []Point{at("b", "1", 4096, 0), at("a", "2", 4096, 0)} {
-		if mean, _ := m.At(p); math.Abs(mean) > 0.04 {
-			t.Errorf("mean %v of engine %s and layout %s, either of which is as predicted alone", mean, p.Engine, p.At[1].Value)
-		}
-	}
-}
