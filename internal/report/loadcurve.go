@@ -25,18 +25,17 @@ func (d *studyDocument) loadCurves(body *doc.Section) {
 			title = "Workload " + c.Title
 		}
 		s.Para(title + ", each load in the same launches. " + d.curveSentence(c))
-		t := doc.Table{Columns: doc.Columns("Load", "Configuration", ">Launches")}
 		metrics := d.curveMetrics(c)
+		t := doc.Table{Columns: doc.Columns("Load", "Configuration", ">Launches", ">Gain", ">95 % interval", "Verdict")} // figures last: a narrow window shows the rest
 		for _, m := range metrics {
 			t.Columns = append(t.Columns, doc.Column{Head: doc.Spans(m.Label), Right: true})
 		}
-		t.Columns = append(t.Columns, doc.Columns(">Gain", ">95 % interval", "Verdict")...)
 		for _, p := range c.Points {
 			t.Rows = append(t.Rows, d.curveRow(p, "baseline", p.Baseline, metrics, "", "", ""))
 			if !d.keepsBaseline() {
 				gain, span := d.curveGain(p)
-				n := len(metrics)
-				t.Rows = append(t.Rows, d.curveRow(p, d.curveWinner(), p.Recommended, metrics, gain, span, p.Verdict).Toned(3+n, verdictTone(p.Verdict)).Toned(5+n, verdictTone(p.Verdict)))
+				tone := verdictTone(p.Verdict)
+				t.Rows = append(t.Rows, d.curveRow(p, d.curveWinner(), p.Recommended, metrics, gain, span, p.Verdict).Toned(3, tone).Toned(5, tone))
 			}
 		}
 		s.Add(doc.InDocument, t)
@@ -66,7 +65,7 @@ func (d *studyDocument) curveMetrics(c outcome.Curve) []result.Metric {
 }
 
 func (d *studyDocument) curveRow(p outcome.CurvePoint, who string, side outcome.CurveSide, metrics []result.Metric, gain, span, verdict string) doc.Row {
-	cells := []string{p.Text, who, strconv.Itoa(len(side.Trials))}
+	cells := []string{p.Text, who, strconv.Itoa(len(side.Trials)), gain, span, verdict}
 	for _, m := range metrics {
 		text := ""
 		if v, ok := side.Figures[m.Name]; ok {
@@ -74,7 +73,7 @@ func (d *studyDocument) curveRow(p outcome.CurvePoint, who string, side outcome.
 		}
 		cells = append(cells, text)
 	}
-	return doc.Dashed(append(cells, gain, span, verdict)...)
+	return doc.Dashed(cells...)
 }
 
 // curveGain writes the gain under one load and its interval.

@@ -270,4 +270,14 @@ func TestLoadCurves(t *testing.T) {
 			}
 		}
 	}
+	golden(t, "loads.md", func(w io.Writer) error { // gain and verdict before the figures, which a narrow window cuts off
+		var b strings.Builder
+		if err := doc.Markdown(&b, must(Study(s, Options{}))); err != nil {
+			return err
+		}
+		_, section, _ := strings.Cut(b.String(), "## Over the Loads\n")
+		section, _, _ = strings.Cut(section, "\n### ")
+		_, err := io.WriteString(w, section)
+		return err
+	})
 }
