@@ -35,7 +35,7 @@ func Earlier(s *study.Study) ([]outcome.Earlier, error) {
 	}
 	var sources []earlier.Source
 	var errs []error
-	for i, path := range s.EarlierPaths() {
+	for i, path := range s.Earlier {
 		src, err := earlierSource(path)
 		if err == nil {
 			err = t.Refuse(src)
@@ -44,7 +44,7 @@ func Earlier(s *study.Study) ([]outcome.Earlier, error) {
 			errs = append(errs, &ArgumentError{s.EarlierError(i, err)})
 			continue
 		}
-		src.Path = s.Earlier[i]
+		src.Path = path
 		sources = append(sources, src)
 	}
 	if err := errors.Join(errs...); err != nil {

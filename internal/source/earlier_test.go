@@ -14,9 +14,10 @@ import (
 	"perflab/internal/study"
 )
 
-// learner is a study that names earlier ones.
+// learner is a study that names earlier ones, by paths from a directory in which perflab runs.
 func learner(t *testing.T, dir, runtime string, paths ...string) *study.Study {
 	t.Helper()
+	t.Chdir(dir)
 	text := `name: t
 model: Qwen/Qwen3-8B
 hardware: {gpu: h100-sxm, gpus: 2}
@@ -27,7 +28,7 @@ baseline: {label: base, engine: vllm}
 runtime: {kind: ` + runtime + `}
 earlier: [` + strings.Join(paths, ", ") + `]
 `
-	s, err := study.Parse(filepath.Join(dir, "t.yaml"), []byte(text))
+	s, err := study.Parse(filepath.Join("studies", "t.yaml"), []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +151,7 @@ func TestEarlierRefused(t *testing.T) {
 	}
 	for _, want := range []string{
 		"t.yaml:9:11: earlier study sim: it is SIMULATED and this study starts real engines",
-		"t.yaml:9:16: earlier study gone: there is no " + filepath.Join(dir, "gone"),
+		"t.yaml:9:16: earlier study gone: there is no gone (looked for at " + filepath.Join(dir, "gone") + ": paths in a study file are from the working directory)",
 		"earlier study bare: read the copy of its file",
 		"earlier study nothing.md: no configuration with its figures was found",
 	} {

@@ -53,7 +53,7 @@ func TestAccuracyChecks(t *testing.T) {
 		{"prompt", func(s *File) { s.Accuracy.Prompt = "Answer!" }, "prompt has no {question}"},
 		{"agreement", func(s *File) { s.Accuracy.Agreement = 3 }, "3 is no share"},
 		{"no file", func(s *File) { s.Accuracy.Questions = "" }, "questions is missing"},
-		{"lost file", func(s *File) { s.Accuracy.Questions = "nope.jsonl" }, "questions nope.jsonl: no such file"},
+		{"lost file", func(s *File) { s.Accuracy.Questions = "nope.jsonl" }, "questions nope.jsonl: no such file or directory (looked for at /"},
 		{"backend", func(s *File) { s.Bench.Backend = "rerank" }, "backend rerank gives no answers"},
 		{"nothing declared", func(s *File) { s.Accuracy.Declared = nil }, "declared is missing"},
 		{"declared of a real engine", func(s *File) { s.Runtime.Kind = Process }, "declared does not apply to runtime kind process"},

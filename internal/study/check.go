@@ -170,7 +170,10 @@ func (c *checker) inputs(s *Study) {
 		at := c.s.workloadAt(i)
 		opened, _, err := bench.OpenWorkload(w.Spec)
 		if err != nil {
-			c.addUnder(at, "workload "+w.Name+": ", err)
+			named := map[string]string{"dataset_path": w.Path, "tokenizer": w.Tokenizer}
+			for _, e := range field.All(err) {
+				c.addUnder(at, "workload "+w.Name+": ", &field.Error{Path: e.Path, Reason: e.Reason + whereLooked(named[e.Path])})
+			}
 			continue
 		}
 		c.fits(at, w.Name, opened)
@@ -193,7 +196,7 @@ func (c *checker) models(s *Study) {
 			// repository is the engine's to find.
 			if c.s.Runtime.Kind == Process && strings.HasSuffix(name, ".gguf") {
 				if _, err := os.Stat(name); err != nil {
-					c.add(at, "%v", err)
+					c.add(at, "%v%s", err, whereLooked(name))
 				}
 			}
 			return

@@ -63,7 +63,7 @@ func (c *checker) questions() {
 		err = fmt.Errorf("questions %s: %w", path, e.Err)
 	}
 	if err != nil {
-		c.add("accuracy.questions", "%v", err)
+		c.add("accuracy.questions", "%v%s", err, whereLooked(path))
 	}
 }
 

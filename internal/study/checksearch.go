@@ -130,7 +130,7 @@ func (c catalogueChecker) priors() {
 func readRecipes(path string) (out []Recipe, problems []string) {
 	data, err := input.File(path, MostStudy)
 	if err != nil {
-		return nil, []string{fmt.Sprintf("read the recipes: %v", err)}
+		return nil, []string{fmt.Sprintf("read the recipes: %v%s", err, whereLooked(path))}
 	}
 	doc := new(yaml.Node)
 	err = yaml.Load(data, doc)

@@ -3,7 +3,6 @@ package study
 import (
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
 
 	yaml "go.yaml.in/yaml/v4"
@@ -33,31 +32,13 @@ func (c *checker) earlier() {
 	}
 }
 
-// LearnFrom adds earlier studies to those that the file names, by paths from the working
-// directory.
+// LearnFrom adds earlier studies to those that the file names.
 func (s *Study) LearnFrom(paths []string) error {
 	if why := s.cannotLearn(); why != "" && len(paths) > 0 {
 		return field.Errorf("earlier", "%s", why)
 	}
-	for _, path := range paths {
-		whole, err := filepath.Abs(path)
-		if err != nil {
-			return fmt.Errorf("find %s: %w", path, err)
-		}
-		s.Earlier = append(s.Earlier, whole)
-	}
+	s.Earlier = append(s.Earlier, paths...)
 	return nil
-}
-
-// EarlierPaths are where the earlier studies lie: those of the file as seen from it.
-func (s *Study) EarlierPaths() []string {
-	out := slices.Clone(s.Earlier)
-	for i, path := range out {
-		if !filepath.IsAbs(path) {
-			out[i] = filepath.Join(filepath.Dir(s.path), path)
-		}
-	}
-	return out
 }
 
 // EarlierError says what is wrong with an earlier study, with its place in the file.
@@ -65,7 +46,7 @@ func (s *Study) EarlierError(i int, err error) error {
 	if i >= len(s.earlierAt) { // not of the file
 		return field.Errorf("earlier", "%s: %v", s.Earlier[i], err)
 	}
-	return &Error{s.path, []string{fmt.Sprintf("%searlier study %s: %v", s.earlierAt[i], s.Earlier[i], err)}}
+	return &Error{s.path, []string{fmt.Sprintf("%searlier study %s: %v%s", s.earlierAt[i], s.Earlier[i], err, whereLooked(s.Earlier[i]))}}
 }
 
 // placesOf are where the values of a list stand in the file: "12:5: ".

@@ -246,7 +246,7 @@ type Search struct {
 	Space   map[string][]string `yaml:"space,omitempty" json:"space,omitempty" jsonschema:"description=Narrows the catalogue: parameter (or engine or model) -> the values that may be tried; an empty value is the engine's default"`
 	Arms    []Candidate         `yaml:"arms,omitempty" json:"arms,omitempty" jsonschema:"description=Whole configurations to try besides the catalogue's"`
 	Priors  []string            `yaml:"priors,omitempty" json:"priors,omitempty" jsonschema:"description=Files of recipes (from the working directory): YAML lists of label\\, engine\\, model\\, set and source. Those of the study's engines and models are tried too"`
-	Earlier []string            `yaml:"earlier,omitempty" json:"earlier,omitempty" jsonschema:"description=race: studies made before (directories of perflab tune)\\, directories of runs\\, or results of other clients that perflab import reads; paths from the directory of the study file. What they measured directs the search\\, weighed by how alike they are\\, and confirms nothing: docs/tuning.md"`
+	Earlier []string            `yaml:"earlier,omitempty" json:"earlier,omitempty" jsonschema:"description=race: studies made before (directories of perflab tune)\\, directories of runs\\, or results of other clients that perflab import reads; paths from the working directory. What they measured directs the search\\, weighed by how alike they are\\, and confirms nothing: docs/tuning.md"`
 	Race    RaceUse             `yaml:"race,omitempty" json:"race,omitzero"`
 }
 

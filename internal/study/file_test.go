@@ -3,6 +3,7 @@ package study
 import (
 	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -59,7 +60,7 @@ func TestParseMeasuredOnly(t *testing.T) {
 		t.Errorf("300 slots: %v", err)
 	}
 	for old, tt := range map[string]struct{ new, want string }{
-		"q8.gguf":          {"q7.gguf", "t.yaml:10:30: stat q7.gguf: no such file or directory"},
+		"q8.gguf":          {"q7.gguf", "t.yaml:10:30: stat q7.gguf: no such file or directory (looked for at " + filepath.Join(dir, "q7.gguf") + ": paths"},
 		"model: m.gguf":    {"model: n.gguf", "t.yaml:2:8: stat n.gguf"},
 		"kind: process":    {"kind: predicted", "t.yaml:7:33: llama.cpp is not modelled"},
 		"engine: llamacpp": {"engine: vllm", `t.yaml:2:8: unknown model "m.gguf"`},
@@ -92,6 +93,13 @@ func TestParseHost(t *testing.T) {
 // Each case edits the good study and names the message it must get, with its
 // line and column.
 func TestErrors(t *testing.T) {
+	at := func(name string) string {
+		whole, err := filepath.Abs(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return " (looked for at " + whole + ": paths in a study file are from the working directory)"
+	}
 	tests := []struct{ name, old, new, want string }{
 		{"unknown top key", "name: t\n", "name: t\ncolour: red\n", `t.yaml:2:1: unknown key "colour"`},
 		{"unknown inner key", "gpus: 2}", "gpus: 2, cores: 3}", `t.yaml:3:36: unknown key "cores"`},
@@ -123,8 +131,12 @@ func TestErrors(t *testing.T) {
 		{"too many gpus", "gpus: 2}", "gpus: 100000000}", "t.yaml:3:33: gpus is 100000000"},
 		{"unknown model", "model: Qwen/Qwen3-14B", "model: acme/Foo", `t.yaml:2:8: unknown model "acme/Foo"`},
 		{"unknown checkpoint", "set: {tp: 2}", "model: acme/Foo", "t.yaml:10:50: unknown model"},
-		{"no model config", "hardware:", "model_config: {Qwen/Qwen3-14B: nofile.json}\nhardware:", "t.yaml:3:15: model_config of Qwen/Qwen3-14B: open nofile.json"},
-		{"no dataset file", "dataset_name: random", "dataset_name: sharegpt, dataset_path: nope.json", "t.yaml:6:53: workload a: dataset_path nope.json does not exist"},
+		{"no model config", "hardware:", "model_config: {Qwen/Qwen3-14B: nofile.json}\nhardware:", "t.yaml:3:15: model_config of Qwen/Qwen3-14B: open nofile.json: no such file or directory" + at("nofile.json")},
+		{"no dataset file", "dataset_name: random", "dataset_name: sharegpt, dataset_path: nope.json", "t.yaml:6:53: workload a: dataset_path nope.json does not exist: download"},
+		{"where a dataset file was looked for", "dataset_name: random", "dataset_name: sharegpt, dataset_path: nope.json", at("nope.json")},
+		{"no tokenizer", "dataset_name: random", "dataset_name: random, tokenizer: nope.json", at("nope.json")},
+		{"no prior file", "strategy: staged", "priors: [nofile.yaml]", "read the recipes: open nofile.yaml: no such file or directory" + at("nofile.yaml")},
+		{"no tokenizer of a server", "dataset_name: random", "dataset_name: random, tokenizer: server", "give a tokenizer.json"},
 		{"unreadable value", "tp: 2}", "tp: two}", `t.yaml:10:48: parameter tp="two"`},
 		{"engine's unknown flag", "runtime:", "engines: {vllm: {flags: [--nope]}}\nruntime:", "t.yaml:11:26: vLLM has no flag --nope in any version that perflab knows, up to 0."},
 		{"engine's unknown parameter", "runtime:", "engines: {vllm: {set: {tpp: 1}}}\nruntime:", "t.yaml:11:29: unknown parameter"},

@@ -125,7 +125,7 @@ func (s *Study) lookupModel(name string) (arch.Model, error) {
 	}
 	m, err := ReadModelConfig(name, path)
 	if err != nil {
-		return arch.Model{}, fmt.Errorf("model_config of %s: %w", name, err)
+		return arch.Model{}, fmt.Errorf("model_config of %s: %w%s", name, err, whereLooked(path))
 	}
 	return m, nil
 }
