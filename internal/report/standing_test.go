@@ -56,10 +56,10 @@ func TestWarned(t *testing.T) {
 	s := raceStudy()
 	s.Doubts = []string{"The load offers 10 requests/s of workload chat, and so on."}
 	s.Race.Unlaunched = []tune.Entry{
-		{Label: "TP2", Finding: &tune.Finding{Kind: tune.NoLaunchLeft, N: 6}}, {Label: "TP3", Finding: &tune.Finding{Kind: tune.RefusedByRule, Reason: "it takes 3 GPUs"}},
-		{Label: "FP8", Finding: &tune.Finding{Kind: tune.NoLaunchLeft, N: 6}},
+		{Label: "TP2", Finding: &tune.Finding{Kind: tune.NoLaunchLeft, N: 6, Of: 9}}, {Label: "TP3", Finding: &tune.Finding{Kind: tune.RefusedByRule, Reason: "it takes 3 GPUs"}},
+		{Label: "FP8", Finding: &tune.Finding{Kind: tune.NoLaunchLeft, N: 6, Of: 9}},
 	}
-	named := []string{"The study names TP2, FP8, which had no launch: the budget of 6 launches had none left: raise budget.trials, or name fewer.", "The study names TP3, which had no launch: it takes 3 GPUs."}
+	named := []string{"The study names TP2, FP8, which had no launch: the budget of 6 launches had none left: raise budget.trials to 9, or name fewer.", "The study names TP3, which had no launch: it takes 3 GPUs."}
 	s.Recommended.Shorter = "serves requests of up to 4096 tokens, the baseline of up to 40960"
 	s.Race.Candidates[1].Shorter = "serves requests of up to 512 tokens, the baseline of up to 40960"
 	for form, text := range render(t, s) {

@@ -120,7 +120,7 @@ const (
 	NumericsFailed FindingKind = "numerics_failed" // the guard rejected its numerics before it was launched
 	PrunedUnseen   FindingKind = "pruned"          // in older studies: predicted at Value of the baseline, more than N times worse than the best
 	NotWorth       FindingKind = "not_worth"       // no launch was left for it
-	NoLaunchLeft   FindingKind = "no_launch_left"  // the study names it, and the budget (of N launches, 0: of time) had none left
+	NoLaunchLeft   FindingKind = "no_launch_left"  // the study names it, and the budget (of N launches, else of Seconds) had none left; Of launches have one for all that it names, 0: not known
 )
 
 // Of N settings in the ablation, left out together. It is of the winner, unless of one

@@ -17,6 +17,7 @@ type history struct {
 	bounds    Objective // the objective with bounds that are limits
 	budget    Budget
 	options   RaceOptions
+	asked     RaceOptions // options without their defaults, which a budget decides
 	nodes     []*node
 	only      *string // stratum of the machines that launches may be on; nil: on all
 	trials    []*trial

@@ -16,24 +16,30 @@ type Plan struct {
 }
 
 // Planned is the race's plan.
-func (r *Race) Planned() Plan {
-	h := r.state.history
-	all := h.atMost()
-	p := Plan{Launches: all, Reserved: all - max(0, h.unplanned(all)), Named: len(r.state.search.Elsewhere)}
-	for _, k := range r.state.search.Candidates {
-		if k.Named && k.Refused == "" && !h.isBase(Change{}.Apply(k.Config)) {
+func (r *Race) Planned() Plan { return r.state.planned() }
+
+func (s *raceState) planned() Plan {
+	all := s.atMost()
+	p := Plan{Launches: all, Reserved: all - max(0, s.unplanned(all)), Named: len(s.search.Elsewhere)}
+	for _, k := range s.search.Candidates {
+		if k.Named && k.Refused == "" && !s.isBase(Change{}.Apply(k.Config)) {
 			p.Named++
 		}
 	}
 	p.Reached = p.Named
-	if h.budget.Trials == 0 || h.reach() >= p.Named {
-		return p
+	if s.budget.Trials > 0 && s.reach() < p.Named {
+		p.Reached, p.Enough = max(0, s.reach()), s.enough(p.Named)
 	}
-	p.Reached = max(0, h.reach())
-	for p.Enough = all + 1; ; p.Enough++ {
-		b := Budget{Trials: p.Enough, Time: h.budget.Time}
-		if (&history{budget: b, options: r.asked.filled(b)}).reach() >= p.Named {
-			return p
+	return p
+}
+
+// enough is the least number of launches, above that of this race, of which the search has so many
+// after the baseline's.
+func (h *history) enough(n int) int {
+	for all := h.atMost() + 1; ; all++ {
+		b := Budget{Trials: all, Time: h.budget.Time}
+		if (&history{budget: b, options: h.asked.filled(b)}).reach() >= n {
+			return all
 		}
 	}
 }
@@ -88,8 +94,7 @@ func (c conclusion) unlaunched() []Entry {
 		}
 	}
 	for _, k := range c.search.Elsewhere {
-		same := func(o Change) bool { return maps.Equal(o.Set, k.Set) }
-		if slices.ContainsFunc(c.trials, func(t *trial) bool { return slices.ContainsFunc(t.origin.changes, same) }) {
+		if c.launchedWith(k) {
 			continue
 		}
 		why := c.noLaunchLeft()
@@ -101,5 +106,30 @@ func (c conclusion) unlaunched() []Entry {
 	return out
 }
 
-// noLaunchLeft is why something that the study names was not launched.
-func (c conclusion) noLaunchLeft() *Finding { return &Finding{Kind: NoLaunchLeft, N: c.budget.Trials} }
+// launchedWith reports whether something was launched with a change that the study names.
+func (c conclusion) launchedWith(k Change) bool {
+	same := func(o Change) bool { return maps.Equal(o.Set, k.Set) }
+	return slices.ContainsFunc(c.trials, func(t *trial) bool { return slices.ContainsFunc(t.origin.changes, same) })
+}
+
+// noLaunchLeft is why something that the study names was not launched: the budget that had no
+// launch left, and how many launches have one for all that is named, where as many go elsewhere
+// as did here: to what was mended after a refusal, or repeated.
+func (c conclusion) noLaunchLeft() *Finding {
+	p := c.planned()
+	if left := p.Launches - len(c.trials); c.budget.Time > 0 && c.left() < left {
+		return &Finding{Kind: NoLaunchLeft, Seconds: c.budget.Time.Seconds()}
+	}
+	launched := 0
+	for _, k := range c.candidates {
+		if k.Named && k.runnable() && !c.isBase(k.Config) && len(c.launchesOf(k.Config)) > 0 {
+			launched++
+		}
+	}
+	for _, k := range c.search.Elsewhere {
+		if c.launchedWith(k) {
+			launched++
+		}
+	}
+	return &Finding{Kind: NoLaunchLeft, N: p.Launches, Of: c.enough(p.Named + max(0, p.Reached-launched))}
+}

@@ -1,9 +1,11 @@
 package tune
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"testing"
+	"time"
 )
 
 // TestPlanHolds checks a race against its plan: of what the study names as much is launched
@@ -22,17 +24,7 @@ func TestPlanHolds(t *testing.T) {
 				}
 				return v
 			}
-			raced := func(b Budget) *Race {
-				g := f.space()
-				for i, c := range g.Candidates {
-					g.Candidates[i].Named = slices.Contains(names, c.Label)
-				}
-				r, err := NewRace(g, f, raceSpace(), up, b, RaceOptions{})
-				if err != nil {
-					t.Fatal(err)
-				}
-				return r
-			}
+			raced := func(b Budget) *Race { return namingRace(t, f, names, b) }
 			r := raced(Budget{Trials: budget})
 			p := r.Planned()
 			if p.Named != len(names) || p.Launches != budget || (p.Reached < p.Named) != (p.Enough > 0) {
@@ -49,7 +41,7 @@ func TestPlanHolds(t *testing.T) {
 				t.Errorf("budget %d, seed %d: %d of %d named were launched in %d, planned: %+v", budget, seed, len(launched), len(names), len(asked), p)
 			}
 			if u := result.Evidence.Unlaunched; len(u) != p.Named-p.Reached || slices.ContainsFunc(u, func(e Entry) bool {
-				return launched[e.Label] || e.Finding.Kind != NoLaunchLeft || e.Finding.N != budget
+				return launched[e.Label] || e.Finding.Kind != NoLaunchLeft || e.Finding.N != budget || e.Finding.Of != p.Enough
 			}) {
 				t.Errorf("budget %d, seed %d: without a launch: %+v", budget, seed, u)
 			}
@@ -58,6 +50,60 @@ func TestPlanHolds(t *testing.T) {
 					t.Errorf("of budget %d it is said that %d are enough, and %d reach %d of %d", budget, p.Enough, more, q.Reached, q.Named)
 				}
 			}
+		}
+	}
+}
+
+// namingRace is a race of a study that names some candidates.
+func namingRace(t *testing.T, f *testSpace, names []string, b Budget) *Race {
+	t.Helper()
+	g := f.space()
+	for i, c := range g.Candidates {
+		g.Candidates[i].Named = slices.Contains(names, c.Label)
+	}
+	r, err := NewRace(g, f, raceSpace(), up, b, RaceOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// TestEnoughWithRepairs: a launch that went to the repair of a refusal is counted in the budget that is said
+// to be enough, and with that budget all that the study names is launched.
+func TestEnoughWithRepairs(t *testing.T) {
+	names := []string{"v fp8 tp 1", "v bf16 tp 2", "s fp8 tp 2", "t bf16 tp 4", "s bf16 tp 4", "t fp8 tp 2"}
+	for _, budget := range []int{8, 10, 12} {
+		f := world(1)
+		refuses := func(ctx context.Context, p Proposal) (Observation, error) {
+			if p.Label == "s fp8 tp 2" {
+				return Observation{Status: Refused, Reason: "out of memory", Moves: []Change{{Label: "less", Set: Config{"seqs": "64"}}}}, nil
+			}
+			return f.evaluate(1)(ctx, p)
+		}
+		r := namingRace(t, f, names, Budget{Trials: budget})
+		plan := r.Planned()
+		_, result := playRace(t, r, refuses)
+		u := result.Evidence.Unlaunched
+		if len(u) != plan.Named-plan.Reached+1 || u[0].Finding.Of <= max(budget, plan.Enough) {
+			t.Fatalf("budget %d, planned %+v: without a launch: %+v", budget, plan, u)
+		}
+		if _, result := playRace(t, namingRace(t, f, names, Budget{Trials: u[0].Finding.Of}), refuses); len(result.Evidence.Unlaunched) > 0 {
+			t.Errorf("budget %d: %d launches were said to be enough, and left %+v", budget, u[0].Finding.Of, result.Evidence.Unlaunched)
+		}
+	}
+}
+
+// TestUnlaunchedForTime: where time ends the search, and not the number of launches, the finding says how long it was.
+func TestUnlaunchedForTime(t *testing.T) {
+	f := world(1)
+	for _, trials := range []int{0, 40} {
+		limit := 900 * time.Second // nine launches
+		_, result := playRace(t, namingRace(t, f, []string{"v fp8 tp 1", "v bf16 tp 2", "s fp8 tp 2", "t bf16 tp 4", "s bf16 tp 4", "t fp8 tp 2"}, Budget{Trials: trials, Time: limit}), f.evaluate(1))
+		u := result.Evidence.Unlaunched
+		if len(u) == 0 || slices.ContainsFunc(u, func(e Entry) bool {
+			return e.Finding.Kind != NoLaunchLeft || e.Finding.N != 0 || e.Finding.Seconds != limit.Seconds()
+		}) {
+			t.Errorf("with %d launches and %v: without a launch: %+v", trials, limit, u)
 		}
 	}
 }

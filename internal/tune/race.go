@@ -32,7 +32,6 @@ import (
 type Race struct {
 	Procedure
 	state *raceState
-	asked RaceOptions
 }
 
 // RaceOptions are what a race does otherwise than by default.
@@ -100,11 +99,11 @@ func NewRace(g SearchSpace, p Predictor, s Space, o Objective, b Budget, r RaceO
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	h := &history{space: s, objective: o, bounds: o, budget: b, options: r, nodes: newNodes(r.Nodes)}
+	h := &history{space: s, objective: o, bounds: o, budget: b, options: r, asked: asked, nodes: newNodes(r.Nodes)}
 	guard := &guarded{history: h, rules: g.Rules, verdicts: map[string]PairedTest{}, diverged: map[string]float64{}}
 	m := &model{guarded: guard, search: g, predictor: p, axes: axes(g, s), predictions: map[string]*prediction{}, foretells: map[string]bool{}}
 	m.choices = m.varying()
-	race := &Race{asked: asked, state: &raceState{launcher: &launcher{model: m}, vain: map[string]bool{}}}
+	race := &Race{state: &raceState{launcher: &launcher{model: m}, vain: map[string]bool{}}}
 	race.body = func(p *Procedure) {
 		race.state.starter = p
 		race.state.run()

@@ -62,14 +62,25 @@ func (w wording) candidate(f *tune.Finding) string {
 	case tune.PrunedUnseen:
 		return fmt.Sprintf("predicted at %.1f %% of the baseline, more than %d times worse than the best", 100**f.Value, f.N)
 	case tune.NoLaunchLeft:
-		if f.N == 0 {
-			return "the budget had no launch left: give a larger one, or name fewer"
-		}
-		return fmt.Sprintf("the budget of %d launches had none left: raise budget.trials, or name fewer", f.N)
+		return noLaunchLeft(f)
 	case tune.NotWorth:
 		return "the expected gain was too small for a launch"
 	}
 	return w.note(f)
+}
+
+// noLaunchLeft is why something that a study names was not launched; older files do not say what
+// would be enough, nor how long a budget of time was.
+func noLaunchLeft(f *tune.Finding) string {
+	switch {
+	case f.Seconds > 0:
+		return fmt.Sprintf("the budget of %v had no launch left: raise budget.time or budget.gpu_hours, or name fewer", time.Duration(math.Round(f.Seconds*1e9)))
+	case f.N == 0:
+		return "the budget had no launch left: give a larger one, or name fewer"
+	case f.Of == 0:
+		return fmt.Sprintf("the budget of %d launches had none left: raise budget.trials, or name fewer", f.N)
+	}
+	return fmt.Sprintf("the budget of %d launches had none left: raise budget.trials to %d, or name fewer", f.N, f.Of)
 }
 
 // OutByBounds reports whether a candidate was eliminated for a bound; older files have
