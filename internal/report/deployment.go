@@ -17,10 +17,13 @@ func (x study) deployed(trial, replicas int) string {
 	if t := x.trials[trial]; t != nil {
 		text += " on " + devices(t, replicas)
 	}
-	if replicas > 1 {
-		text += ", loaded together by the client (measured, not multiplied)"
+	switch {
+	case replicas < 2:
+		return text
+	case x.Predicted:
+		return text + ", replayed together, not one of them multiplied"
 	}
-	return text
+	return text + ", loaded together by the client (measured, not multiplied)"
 }
 
 // devices are those that a trial was allocated, those among them that no replica

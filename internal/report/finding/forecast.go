@@ -129,7 +129,11 @@ func Otherwise(s outcome.Study) string {
 		return ""
 	}
 	w := wording{metric: s.Objective.Metric, higher: s.Objective.Better == "higher"}
-	text := fmt.Sprintf("of %s of configurations whose published figures differ by 2 %% and more, %d come in that order here", counted(r.Pairs, "pair"), r.Pairs-r.Alike-len(r.Otherwise))
+	in, come := r.Pairs-r.Alike-len(r.Otherwise), "come"
+	if in == 1 {
+		come = "comes"
+	}
+	text := fmt.Sprintf("of %s of configurations whose published figures differ by 2 %% and more, %d %s in that order here", counted(r.Pairs, "pair"), in, come)
 	if r.Alike > 0 {
 		text += fmt.Sprintf(", %d are alike", r.Alike)
 	}
