@@ -25,3 +25,14 @@ func TestTicks(t *testing.T) {
 		}
 	}
 }
+
+func TestCount(t *testing.T) {
+	for n, want := range map[int]string{0: "0 processes", 1: "1 process", 3: "3 processes"} {
+		if got := Count(n, "process"); got != want {
+			t.Errorf("%d: %s", n, got)
+		}
+	}
+	if got := Count(2, "replica"); got != "2 replicas" {
+		t.Error(got)
+	}
+}

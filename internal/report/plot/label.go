@@ -87,5 +87,8 @@ func Count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
+	if strings.HasSuffix(noun, "s") {
+		noun += "e"
+	}
 	return strconv.Itoa(n) + " " + noun + "s"
 }
