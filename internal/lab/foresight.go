@@ -8,6 +8,7 @@ import (
 	"perflab/internal/outcome"
 	"perflab/internal/study"
 	"perflab/internal/tune"
+	"perflab/internal/tune/foresight"
 )
 
 // Doubt is the ratio of two predictions of the objective with the predictor's own error, where
@@ -30,7 +31,7 @@ func (f *replayPredictor) Doubt(of, to tune.Config, name string) (tune.Span, []s
 	return tune.Span{Value: r.Value, Low: r.Low, High: r.High}, r.Outside, ok
 }
 
-var _ tune.Doubter = (*replayPredictor)(nil)
+var _ foresight.Doubter = (*replayPredictor)(nil)
 
 // forecast are the facts of a search by prediction.
 func (m *factsMaker) forecast(e *tune.ForecastEvidence) *outcome.Forecast {
@@ -98,7 +99,7 @@ func (m *factsMaker) hold(f *outcome.Study, r *outcome.Reference, t outcome.Tria
 		return
 	}
 	r.Over = &tune.Span{Value: *g}
-	d, ok := m.predictor.(tune.Doubter)
+	d, ok := m.predictor.(foresight.Doubter)
 	if !ok || f.Partial || f.Forecast == nil || len(m.Objective.Weights) > 1 {
 		return
 	}

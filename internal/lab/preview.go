@@ -12,6 +12,7 @@ import (
 	"perflab/internal/bench"
 	"perflab/internal/study"
 	"perflab/internal/tune"
+	"perflab/internal/tune/foresight"
 )
 
 // Preview is what a race would do, known without a launch.
@@ -69,7 +70,7 @@ func Rank(ctx context.Context, s *study.Study, p bench.Predictor, watch func(Sta
 	if race, ok := st.(*tune.Race); ok {
 		out.Plan = race.Planned()
 	}
-	_, out.Unlaunched = st.(*tune.Forecast)
+	_, out.Unlaunched = st.(*foresight.Search)
 	l.predictAll(predictor, field.Candidates())
 	base, based := l.predictedLog(predictor, s.BaselineConfig())
 	for _, a := range field.Candidates() {

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"perflab/internal/tune"
+	"perflab/internal/tune/foresight"
 )
 
 const withReference = `name: t
@@ -30,7 +30,7 @@ func TestReference(t *testing.T) {
 		t.Fatal(err)
 	}
 	st, field, err := s.NewStrategy(nil)
-	if _, forecast := st.(*tune.Forecast); err != nil || !forecast {
+	if _, forecast := st.(*foresight.Search); err != nil || !forecast {
 		t.Fatalf("strategy %T, %v", st, err)
 	}
 	named := map[string]bool{}

@@ -9,6 +9,7 @@ import (
 	"perflab/internal/result"
 	"perflab/internal/tune"
 	"perflab/internal/tune/draw"
+	"perflab/internal/tune/foresight"
 )
 
 // NewStrategy builds the search from the study, and the field of what it may try
@@ -42,7 +43,7 @@ func (s *Study) NewStrategy(p tune.Predictor) (tune.Strategy, *candidate.Field, 
 	var st tune.Strategy
 	switch {
 	case s.Strategy == Race && s.Runtime.Kind == Predicted:
-		st, err = tune.NewForecast(field.SearchSpace(), p, space, s.Goal)
+		st, err = foresight.New(field.SearchSpace(), p, space, s.Goal)
 	case s.Strategy == Race:
 		st, err = tune.NewRace(field.SearchSpace(), p, space, s.Goal, s.Limits, tune.RaceOptions{Rounds: s.Search.Race.Rounds, Short: s.Search.Race.ShortLoad, Earlier: s.Known, Nodes: s.MachineNames()})
 	case s.Strategy == Random:

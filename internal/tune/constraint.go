@@ -26,9 +26,9 @@ func (k *confirmation) finalBounds() Objective {
 }
 
 // score is how a finalist stands by the means of its launches.
-func (k *confirmation) score(f *finalist) score {
+func (k *confirmation) score(f *finalist) Score {
 	if len(f.rounds) == 0 {
-		return score{}
+		return Score{}
 	}
 	s := k.finalBounds().score(Measured, mean(f.trials()))
 	if k.failedGuard(f.config) {

@@ -281,7 +281,7 @@ type standing struct {
 	trial *trial // its last launch, under the largest share of the load
 	mean  float64
 	sd    float64
-	score score // of that launch, or of all of them where there are more
+	score Score // of that launch, or of all of them where there are more
 }
 
 // standings are all measured configurations of the search, the best first:

@@ -113,7 +113,7 @@ func (g *guarded) failedGuard(config Config) bool {
 
 // scoreOf is how a configuration stands by all its launches under the share of t:
 // bounds are held against the means.
-func (g *guarded) scoreOf(t *trial) score {
+func (g *guarded) scoreOf(t *trial) Score {
 	all := g.launches(t.Config, t.Share)
 	if len(all) < 2 || t.score.class == none {
 		return t.score
@@ -126,7 +126,7 @@ func (g *guarded) scoreOf(t *trial) score {
 }
 
 // failingGuard is a score of what answers otherwise than the baseline.
-func (s score) failingGuard() score {
+func (s Score) failingGuard() Score {
 	s.class, s.miss = missing, math.Inf(1)
 	return s
 }

@@ -176,8 +176,8 @@ func (o Objective) Misses(figures map[string]float64) []Constraint {
 	return misses
 }
 
-// score is where a trial stands: first by class, then within it.
-type score struct {
+// Score is where figures stand: first by class, then within it. The zero one is of no figure.
+type Score struct {
 	class class
 	miss  float64 // of class missing: the worst Bound.miss
 	value float64 // of the objective, unless none
@@ -191,12 +191,15 @@ const (
 	meeting              // every SLO is met
 )
 
-func (o Objective) score(status string, figures map[string]float64) score {
+// Known reports whether there is a figure.
+func (s Score) Known() bool { return s.class != none }
+
+func (o Objective) score(status string, figures map[string]float64) Score {
 	v, ok := figures[o.Metric]
 	if status != Measured || !ok || !finite(v) {
-		return score{}
+		return Score{}
 	}
-	s := score{class: meeting, value: v}
+	s := Score{class: meeting, value: v}
 	for _, b := range o.SLOs {
 		if m := b.miss(figures); m > 0 {
 			s.class, s.miss = missing, max(s.miss, m)
@@ -209,7 +212,7 @@ func (o Objective) score(status string, figures map[string]float64) score {
 // before any figure. Where neither does, the one whose worst miss is smaller
 // is preferred, since that is the way out; the objective decides only among
 // equal misses.
-func (o Objective) prefer(a, b score) bool {
+func (o Objective) prefer(a, b Score) bool {
 	switch {
 	case a.class != b.class:
 		return a.class > b.class
@@ -222,7 +225,7 @@ func (o Objective) prefer(a, b score) bool {
 }
 
 // order puts the better of two before the other, for sorting.
-func (o Objective) order(a, b score) int {
+func (o Objective) order(a, b Score) int {
 	switch {
 	case o.prefer(a, b):
 		return -1
@@ -234,7 +237,7 @@ func (o Objective) order(a, b score) int {
 
 // beats is prefer, but a difference of the objective alone must exceed
 // MinGain: one that does not is no reason to leave an incumbent.
-func (o Objective) beats(a, b score) bool {
+func (o Objective) beats(a, b Score) bool {
 	if !o.prefer(a, b) {
 		return false
 	}

@@ -92,7 +92,7 @@ func TestPrefer(t *testing.T) {
 
 func TestBeatsNeedsMinGain(t *testing.T) {
 	o := Objective{Metric: "tps", Higher: true, MinGain: 0.25, SLOs: []Bound{{Metric: "ttft", Op: "<=", Limit: 100}}}
-	at := func(tps, ttft float64) score {
+	at := func(tps, ttft float64) Score {
 		return o.score(Measured, map[string]float64{"tps": tps, "ttft": ttft})
 	}
 	if o.beats(at(5, 1), at(4, 1)) {

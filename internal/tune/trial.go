@@ -10,7 +10,7 @@ type trial struct {
 	Proposal
 	name  string // the labels that led to it, "TensorRT-LLM + FP8"
 	end   Observation
-	score score
+	score Score
 
 	merged map[string]float64 // of a race: figures of the workloads that it is judged by
 	log    float64            // of a race: of the objective, more is better, without what its machine does to it
@@ -28,7 +28,7 @@ func (t *trial) figures(primary string) map[string]float64 {
 	return t.end.Figures[primary]
 }
 
-func (t *trial) measured() bool { return t != nil && t.score.class != none }
+func (t *trial) measured() bool { return t != nil && t.score.Known() }
 
 // id is the trial's, or 0 when it has no figures.
 func (t *trial) id() int {
