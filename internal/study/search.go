@@ -10,6 +10,7 @@ import (
 	"perflab/internal/tune"
 	"perflab/internal/tune/draw"
 	"perflab/internal/tune/foresight"
+	"perflab/internal/tune/staged"
 )
 
 // NewStrategy builds the search from the study, and the field of what it may try
@@ -17,7 +18,7 @@ import (
 func (s *Study) NewStrategy(p tune.Predictor) (tune.Strategy, *candidate.Field, error) {
 	names := s.WorkloadNames()
 	if s.Strategy == Survey {
-		survey, err := tune.NewSurvey(s.surveyed(), names, s.Goal)
+		survey, err := staged.NewSurvey(s.surveyed(), names, s.Goal)
 		return survey, nil, err
 	}
 	space := tune.Space{Baseline: s.fullConfig(*s.Baseline), Primary: names[0], Others: names[1:]}
@@ -29,8 +30,8 @@ func (s *Study) NewStrategy(p tune.Predictor) (tune.Strategy, *candidate.Field, 
 			}
 			space.Stages = append(space.Stages, stage)
 		}
-		staged, err := tune.NewStaged(space, s.Goal, s.Limits)
-		return staged, nil, err
+		st, err := staged.New(space, s.Goal, s.Limits)
+		return st, nil, err
 	}
 	field, err := candidate.New(s.options())
 	if err != nil {

@@ -30,7 +30,7 @@ func (k *confirmation) score(f *finalist) Score {
 	if len(f.rounds) == 0 {
 		return Score{}
 	}
-	s := k.finalBounds().score(Measured, mean(f.trials()))
+	s := k.finalBounds().Score(Measured, mean(f.trials()))
 	if k.failedGuard(f.config) {
 		return s.failingGuard()
 	}

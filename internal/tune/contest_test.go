@@ -153,7 +153,7 @@ func TestRaceWithoutABaseline(t *testing.T) {
 	if r.Baseline != 0 || len(r.Misses) != 1 || r.Misses[0].Bound != "ttft <= a limit of the baseline, which has no such figure" {
 		t.Errorf("%+v: %+v", r.Verdict, r.Misses)
 	}
-	if (Bound{Metric: "ttft", Op: "<=", Limit: math.NaN()}).Holds(map[string]float64{"ttft": 1}) || o.resolve(nil).score(Measured, map[string]float64{"m": 1, "ttft": 1}).class != missing {
+	if (Bound{Metric: "ttft", Op: "<=", Limit: math.NaN()}).Holds(map[string]float64{"ttft": 1}) || o.resolve(nil).Score(Measured, map[string]float64{"m": 1, "ttft": 1}).class != missing {
 		t.Error("a limit that there is none of is met")
 	}
 }

@@ -149,41 +149,36 @@ const (
 	NoneWorth   FindingKind = "none_worth"   // the most promising of N was expected to bring Value
 )
 
-// noteOn is what is wrong with a trial on a workload: why it has no figure, or which
-// SLOs it misses; nil for nothing.
-func (o Objective) noteOn(t *trial, workload string, figures map[string]float64) *Finding {
+// Note is what is wrong with a trial by its end and its figures on a workload, which have a
+// score: why it has none, or which SLOs it misses; nil for nothing.
+func (o Objective) Note(end Observation, s Score, workload string, figures map[string]float64) *Finding {
 	switch {
-	case t.end.Status != Measured:
-		return &Finding{Kind: TrialEnded, Status: t.end.Status, Reason: t.end.Reason}
-	case !t.measured():
+	case end.Status != Measured:
+		return &Finding{Kind: TrialEnded, Status: end.Status, Reason: end.Reason}
+	case !s.Known():
 		return &Finding{Kind: NoFigure, Workload: workload}
 	}
 	misses := o.Misses(figures)
 	switch {
 	case len(misses) > 0:
 		return &Finding{Kind: MissesBounds, Misses: misses}
-	case t.score.class == missing && math.IsInf(t.score.miss, 1):
+	case s.class == missing && math.IsInf(s.miss, 1):
 		return &Finding{Kind: OtherAnswers}
 	}
 	return nil
 }
 
-// pair holds trial a against b; both have figures.
-func pair(a, b *trial) *Pair {
-	return &Pair{Name: a.name, Against: b.name, Value: a.score.value, Other: b.score.value}
-}
-
-// decided adds to a pair why the SLOs, and not the objective, set a above b, where
-// they did.
-func (o Objective) decided(p *Pair, a, b *trial, workload string) *Pair {
+// Decide adds to a pair why the SLOs, and not the objective, set the one called name above
+// the other, where they did. The figures are the other's.
+func (o Objective) Decide(p *Pair, name string, above, below Score, figures map[string]float64) *Pair {
 	switch {
-	case a.score.class > b.score.class:
-		p.Above = a.name
-	case a.score.miss < b.score.miss:
-		p.Above, p.Nearer = a.name, true
+	case above.class > below.class:
+		p.Above = name
+	case above.miss < below.miss:
+		p.Above, p.Nearer = name, true
 	default:
 		return p
 	}
-	p.Misses = o.Misses(b.figures(workload))
+	p.Misses = o.Misses(figures)
 	return p
 }

@@ -94,7 +94,9 @@ func (h *history) logOf(figures map[string]float64) float64 {
 }
 
 // note is what is wrong with a trial.
-func (h *history) note(t *trial) *Finding { return h.bounds.noteOn(t, h.space.Primary, t.merged) }
+func (h *history) note(t *trial) *Finding {
+	return h.bounds.Note(t.end, t.score, h.space.Primary, t.merged)
+}
 
 // launches of a configuration under one share of the load, in the search.
 func (h *history) launches(config Config, share float64) []*trial {

@@ -150,7 +150,7 @@ func (s *launcher) land() bool {
 	if t.Stage == BaselineStage && !s.based() {
 		s.bounds = s.objective.resolve(t.merged)
 	}
-	t.score = s.bounds.score(end.Status, t.merged)
+	t.score = s.bounds.Score(end.Status, t.merged)
 	s.level()
 	s.judge(t)
 	if t.then != nil {
@@ -217,8 +217,8 @@ func (h *history) level() {
 	}
 	for i, t := range of {
 		t.log = t.raw - effects[all[i].Node]
-		t.score.value = h.objective.unlog(t.log)
-		t.merged[h.objective.Metric] = t.score.value
+		t.score.Value = h.objective.unlog(t.log)
+		t.merged[h.objective.Metric] = t.score.Value
 	}
 }
 

@@ -118,7 +118,7 @@ func (g *guarded) scoreOf(t *trial) Score {
 	if len(all) < 2 || t.score.class == none {
 		return t.score
 	}
-	s := g.bounds.score(Measured, mean(all))
+	s := g.bounds.Score(Measured, mean(all))
 	if p, ok := g.verdicts[g.rules.Numerics(t.Config)]; ok && !p.Accepted {
 		return s.failingGuard()
 	}

@@ -180,7 +180,7 @@ func (o Objective) Misses(figures map[string]float64) []Constraint {
 type Score struct {
 	class class
 	miss  float64 // of class missing: the worst Bound.miss
-	value float64 // of the objective, unless none
+	Value float64 // of the objective; 0: none
 }
 
 type class int
@@ -194,12 +194,13 @@ const (
 // Known reports whether there is a figure.
 func (s Score) Known() bool { return s.class != none }
 
-func (o Objective) score(status string, figures map[string]float64) Score {
+// Score is where the figures of a trial with a status stand.
+func (o Objective) Score(status string, figures map[string]float64) Score {
 	v, ok := figures[o.Metric]
 	if status != Measured || !ok || !finite(v) {
 		return Score{}
 	}
-	s := Score{class: meeting, value: v}
+	s := Score{class: meeting, Value: v}
 	for _, b := range o.SLOs {
 		if m := b.miss(figures); m > 0 {
 			s.class, s.miss = missing, max(s.miss, m)
@@ -221,11 +222,11 @@ func (o Objective) prefer(a, b Score) bool {
 	case a.miss != b.miss:
 		return a.miss < b.miss
 	}
-	return o.Better(a.value, b.value)
+	return o.Better(a.Value, b.Value)
 }
 
-// order puts the better of two before the other, for sorting.
-func (o Objective) order(a, b Score) int {
+// Order puts the better of two before the other, for sorting: below 0, a goes first.
+func (o Objective) Order(a, b Score) int {
 	switch {
 	case o.prefer(a, b):
 		return -1
@@ -235,17 +236,28 @@ func (o Objective) order(a, b Score) int {
 	return 0
 }
 
-// beats is prefer, but a difference of the objective alone must exceed
+// Beats reports whether a goes before b, where a difference of the objective alone must exceed
 // MinGain: one that does not is no reason to leave an incumbent.
-func (o Objective) beats(a, b Score) bool {
+func (o Objective) Beats(a, b Score) bool {
 	if !o.prefer(a, b) {
 		return false
 	}
 	if a.class != b.class || a.miss != b.miss {
 		return true
 	}
-	gain := o.Gain(map[string]float64{o.Metric: b.value}, map[string]float64{o.Metric: a.value})
+	gain := o.Gain(map[string]float64{o.Metric: b.Value}, map[string]float64{o.Metric: a.Value})
 	return gain == nil || *gain > o.MinGain
+}
+
+// Over is the gain of a over b as a logarithm; without an end where bounds decide.
+func (o Objective) Over(a, b Score) float64 {
+	if a.class != b.class || a.miss != b.miss {
+		if o.prefer(a, b) {
+			return math.Inf(1)
+		}
+		return math.Inf(-1)
+	}
+	return o.log(a.Value) - o.log(b.Value)
 }
 
 // number prints a figure with the six digits that a reader can use.

@@ -80,12 +80,12 @@ func TestPrefer(t *testing.T) {
 	}
 	for i, a := range ranks {
 		for j, b := range ranks {
-			if got := o.prefer(o.score(Measured, a), o.score(Measured, b)); got != (i > j) {
+			if got := o.prefer(o.Score(Measured, a), o.Score(Measured, b)); got != (i > j) {
 				t.Errorf("prefer(%v, %v) = %t", a, b, got)
 			}
 		}
 	}
-	if s := o.score(Void, ranks[len(ranks)-1]); s.class != none {
+	if s := o.Score(Void, ranks[len(ranks)-1]); s.class != none {
 		t.Errorf("a void trial scores %+v", s)
 	}
 }
@@ -93,15 +93,15 @@ func TestPrefer(t *testing.T) {
 func TestBeatsNeedsMinGain(t *testing.T) {
 	o := Objective{Metric: "tps", Higher: true, MinGain: 0.25, SLOs: []Bound{{Metric: "ttft", Op: "<=", Limit: 100}}}
 	at := func(tps, ttft float64) Score {
-		return o.score(Measured, map[string]float64{"tps": tps, "ttft": ttft})
+		return o.Score(Measured, map[string]float64{"tps": tps, "ttft": ttft})
 	}
-	if o.beats(at(5, 1), at(4, 1)) {
+	if o.Beats(at(5, 1), at(4, 1)) {
 		t.Error("a gain of exactly MinGain beats")
 	}
-	if !o.beats(at(5.01, 1), at(4, 1)) {
+	if !o.Beats(at(5.01, 1), at(4, 1)) {
 		t.Error("a gain above MinGain does not beat")
 	}
-	if !o.beats(at(1, 100), at(4, 101)) {
+	if !o.Beats(at(1, 100), at(4, 101)) {
 		t.Error("meeting the SLOs must not need a gain")
 	}
 }

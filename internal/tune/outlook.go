@@ -1,7 +1,5 @@
 package tune
 
-import "math"
-
 // Outlook is what a search by prediction goes by (package foresight): configurations with what
 // is predicted of them, no prediction made twice, and trials of those that are shown. It judges
 // them as a race does its launches: by the objective over all weighed workloads, by bounds of
@@ -169,7 +167,7 @@ func (o *Outlook) look(config Config, from lineage) *Foreseen {
 	}
 	o.Seen = append(o.Seen, f)
 	o.Evidence.Predicted = len(o.Seen)
-	if f.Score = o.bounds.score(Measured, o.predict(config).figures); !f.Score.Known() {
+	if f.Score = o.bounds.Score(Measured, o.predict(config).figures); !f.Score.Known() {
 		o.Evidence.Unknown++
 	}
 	return f
@@ -181,24 +179,8 @@ func (o *Outlook) Fails(f *Foreseen) bool { return o.failedGuard(f.Config) }
 // Alike reports whether two configurations differ in numbers alone.
 func (o *Outlook) Alike(a, b *Foreseen) bool { return o.sameChoices(a.Config, b.Config) }
 
-// Prefer reports whether one score stands above another: bounds go before the objective.
-func (o *Outlook) Prefer(a, b Score) bool { return o.bounds.prefer(a, b) }
-
-// Beats is Prefer, but a difference of the objective alone must be more than what matters.
-func (o *Outlook) Beats(a, b Score) bool { return o.bounds.beats(a, b) }
-
-// Over is the gain of one score over another as a logarithm; without an end where bounds decide.
-func (o *Outlook) Over(a, b Score) float64 {
-	if a.class != b.class || a.miss != b.miss {
-		if o.bounds.prefer(a, b) {
-			return math.Inf(1)
-		}
-		return math.Inf(-1)
-	}
-	return o.objective.log(a.value) - o.objective.log(b.value)
-}
-
 // Pair holds the trial of one configuration against that of another; both have figures.
 func (o *Outlook) Pair(a, b *Foreseen) *Pair {
-	return o.bounds.decided(pair(a.trial, b.trial), a.trial, b.trial, o.space.Primary)
+	p := &Pair{Name: a.Label(), Against: b.Label(), Value: a.Judged.Value, Other: b.Judged.Value}
+	return o.bounds.Decide(p, p.Name, a.Judged, b.Judged, b.trial.figures(o.space.Primary))
 }

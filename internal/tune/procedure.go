@@ -117,27 +117,3 @@ func Stop(s Strategy) {
 		s.Stop()
 	}
 }
-
-// single is what strategies share that have one trial open at a time: each is asked for
-// once.
-type single struct{ asked int }
-
-// ask gives the open proposal, unless it was given.
-func (s *single) ask(open *Proposal) (Proposal, bool) {
-	if open == nil || open.Trial == s.asked {
-		return Proposal{}, false
-	}
-	s.asked = open.Trial
-	return open.Clone(), true
-}
-
-// checked is an observation of the open proposal, as a journal would give it back.
-func checked(open *Proposal, o Observation) Observation {
-	switch {
-	case open == nil:
-		panic(fmt.Sprintf("tune: told the end of trial %d when none was asked for", o.Trial))
-	case open.Trial != o.Trial:
-		panic(fmt.Sprintf("tune: told the end of trial %d when %d was asked for", o.Trial, open.Trial))
-	}
-	return o.Settled()
-}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,6 +26,9 @@ type testSpace struct {
 	moves  func(Config) []Change
 	broken map[int]string // trial -> status
 }
+
+// up is the objective of most tests.
+var up = Objective{Metric: "m", Higher: true}
 
 var (
 	fieldEngines = []string{"v", "s", "t"}
@@ -547,4 +551,24 @@ func TestNewRaceRefuses(t *testing.T) {
 			t.Errorf("no %q in %v", want, err)
 		}
 	}
+}
+
+// randomEnd is an end with figures that are powers of two, so that scaling
+// and inverting them is exact and ties happen.
+func randomEnd(r *rand.Rand, p Proposal) Observation {
+	o := Observation{Trial: p.Trial, Status: Measured, Seconds: float64(r.IntN(20))}
+	m, ttft := math.Exp2(float64(r.IntN(4))), math.Exp2(float64(r.IntN(3)))
+	switch r.IntN(8) {
+	case 0:
+		o.Status, o.Reason = Refused, "no memory"
+		return o
+	case 1:
+		o.Status = []string{Failed, Void}[r.IntN(2)]
+		return o
+	}
+	o.Figures = map[string]map[string]float64{}
+	for _, w := range p.Workloads {
+		o.Figures[w] = map[string]float64{"m": m, "ttft": ttft}
+	}
+	return o
 }

@@ -56,8 +56,11 @@ type lineage struct {
 	changes   []Change
 }
 
+// TheBaseline is how findings call the baseline.
+const TheBaseline = "the baseline"
+
 // theBaseline is the lineage of the baseline.
-var theBaseline = lineage{candidate: "the baseline"}
+var theBaseline = lineage{candidate: TheBaseline}
 
 // isBaseline reports whether nothing was changed of the baseline.
 func (l lineage) isBaseline() bool {

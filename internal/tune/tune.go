@@ -4,7 +4,7 @@
 // A strategy is asked for a proposal and told how its trial ended, until it
 // has no more. Package journal does so, and writes each step down before it is made:
 //
-//	s, err := tune.NewStaged(space, objective, budget)
+//	s, err := tune.NewRace(candidates, predictor, space, objective, budget, tune.RaceOptions{})
 //	err = journal.Run(ctx, s, j, evaluate)
 //	fmt.Println(s.Result().Verdict.Kind)          // finding.Worded writes the sentence
 //
@@ -12,7 +12,7 @@
 // observations give the same proposals. Every gain is given against
 // the incumbent and against the baseline. A figure that is missing loses to
 // any figure, and fails every bound. Nothing is recommended in place of the
-// baseline by a single measurement, but by Singles, which say so.
+// baseline by a single measurement, but by staged.Singles, which say so.
 //
 // Deliberately absent: files, clocks, goroutines, random numbers that no seed
 // decides, what a parameter means, and sentences: what a study found is a Finding.

@@ -13,7 +13,7 @@ import (
 // TestFindings: every finding that package tune's tests expect has the sentence that
 // stands beside it.
 func TestFindings(t *testing.T) {
-	b, err := os.ReadFile("../../tune/testdata/findings.json")
+	b, err := os.ReadFile("../../tune/staged/testdata/findings.json")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"perflab/internal/tune"
 	"perflab/internal/tune/draw"
+	"perflab/internal/tune/staged"
 )
 
 // Entrant is a strategy to compare.
@@ -37,7 +38,7 @@ func Entrants() []Entrant {
 		{"staged", func(w *World, b tune.Budget) (tune.Strategy, error) {
 			s := w.plain()
 			s.Stages = w.stages()
-			return tune.NewStaged(s, w.Objective, b)
+			return staged.New(s, w.Objective, b)
 		}},
 		{"tpe", drawing(draw.NewTPE)},
 		{"random", drawing(draw.NewRandom)},

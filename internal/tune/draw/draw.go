@@ -12,6 +12,7 @@ import (
 	"perflab/internal/field"
 	"perflab/internal/stat"
 	"perflab/internal/tune"
+	"perflab/internal/tune/staged"
 )
 
 // Search measures the baseline, then configurations drawn from SearchSpace.Domain one
@@ -25,7 +26,7 @@ import (
 // follows from the seed and the observations before it.
 type Search struct {
 	tune.Procedure
-	singles tune.Singles
+	singles staged.Singles
 	configs []tune.Config // measured, in order; the first is the baseline's
 	seed    uint64
 	product *product
@@ -84,7 +85,7 @@ func newSearch(g tune.SearchSpace, s tune.Space, o tune.Objective, b tune.Budget
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	d := &Search{seed: seed, product: p, choose: choose, singles: tune.Singles{Stage: tune.SearchStage, Primary: s.Primary, Objective: o, Budget: b}}
+	d := &Search{seed: seed, product: p, choose: choose, singles: staged.Singles{Stage: tune.SearchStage, Primary: s.Primary, Objective: o, Budget: b}}
 	d.Procedure = tune.NewProcedure(d.run)
 	return d, nil
 }

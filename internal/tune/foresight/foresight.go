@@ -115,6 +115,10 @@ func (s *Search) show(f *tune.Foreseen, stage string) bool {
 	return s.ground.Show(f, stage)
 }
 
+// prefer reports whether one score goes before another, and over says by how much.
+func (s *Search) prefer(a, b tune.Score) bool  { return s.ground.Judge().Order(a, b) < 0 }
+func (s *Search) over(a, b tune.Score) float64 { return s.ground.Judge().Over(a, b) }
+
 // based reports whether the baseline has figures.
 func (s *Search) based() bool { return s.base != nil && s.base.Judged.Known() }
 
@@ -135,7 +139,7 @@ func (s *Search) climb(f *tune.Foreseen) {
 	for {
 		next := f
 		for _, n := range s.ground.Near(f) {
-			if s.ground.Prefer(n.Score, next.Score) && (next != f || s.ground.Over(n.Score, f.Score) > step) {
+			if s.prefer(n.Score, next.Score) && (next != f || s.over(n.Score, f.Score) > step) {
 				next = n
 			}
 		}
@@ -155,15 +159,7 @@ func (s *Search) ranked() []*tune.Foreseen {
 			out = append(out, f)
 		}
 	}
-	slices.SortStableFunc(out, func(a, b *tune.Foreseen) int {
-		switch {
-		case s.ground.Prefer(a.Score, b.Score):
-			return -1
-		case s.ground.Prefer(b.Score, a.Score):
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(out, func(a, b *tune.Foreseen) int { return s.ground.Judge().Order(a.Score, b.Score) })
 	return out
 }
 
@@ -193,7 +189,7 @@ func (s *Search) plain(f *tune.Foreseen, told bool) *tune.Foreseen {
 	for {
 		var next tune.Removal
 		for _, k := range s.ground.Without(f) {
-			if s.spares(f, k.Left, whole) && (next.Left == nil || s.ground.Prefer(k.Left.Score, next.Left.Score)) {
+			if s.spares(f, k.Left, whole) && (next.Left == nil || s.prefer(k.Left.Score, next.Left.Score)) {
 				next = k
 			}
 		}
@@ -220,16 +216,16 @@ func (s *Search) spares(with, without, whole *tune.Foreseen) bool {
 		return false
 	}
 	behind := func(f *tune.Foreseen) bool {
-		return !s.ground.Fails(f) && !s.ground.Prefer(f.Score, whole.Score) && s.ground.Prefer(f.Score, without.Score)
+		return !s.ground.Fails(f) && !s.prefer(f.Score, whole.Score) && s.prefer(f.Score, without.Score)
 	}
-	return s.ground.Over(with.Score, without.Score) < worth && s.ground.Over(whole.Score, without.Score) <= s.ground.Judge().MinGain/2 && !slices.ContainsFunc(s.named, behind)
+	return s.over(with.Score, without.Score) < worth && s.over(whole.Score, without.Score) <= s.ground.Judge().MinGain/2 && !slices.ContainsFunc(s.named, behind)
 }
 
 // setting is what a setting brings by prediction.
 func (s *Search) setting(with *tune.Foreseen, k tune.Removal, dropped bool) tune.Ablation {
 	a := tune.Ablation{Setting: k.Label, Dropped: dropped}
 	f := &tune.Finding{Kind: tune.PredictedNeeded}
-	if x := s.ground.Over(with.Score, k.Left.Score); !math.IsInf(x, 0) {
+	if x := s.over(with.Score, k.Left.Score); !math.IsInf(x, 0) {
 		g := math.Expm1(x)
 		f.Kind, f.Value, a.Gain = tune.PredictedBrings, &g, &tune.Span{Value: g, Low: g, High: g}
 	}
@@ -244,7 +240,7 @@ func (s *Search) pick() *tune.Foreseen {
 	counts := func(f *tune.Foreseen) bool { return f != nil && f.Judged.Known() && !s.ground.Fails(f) }
 	var best *tune.Foreseen
 	for _, f := range s.ground.Seen {
-		if counts(f) && (best == nil || s.ground.Prefer(f.Judged, best.Judged)) {
+		if counts(f) && (best == nil || s.prefer(f.Judged, best.Judged)) {
 			best = f
 		}
 	}
@@ -252,11 +248,11 @@ func (s *Search) pick() *tune.Foreseen {
 		return best
 	}
 	if l := s.lead; counts(l) && !slices.Contains(s.named, best) {
-		if x := s.ground.Over(best.Judged, l.Judged); x < worth && !math.IsInf(x, 0) {
+		if x := s.over(best.Judged, l.Judged); x < worth && !math.IsInf(x, 0) {
 			best = l
 		}
 	}
-	if counts(s.base) && !s.ground.Beats(best.Judged, s.base.Judged) {
+	if counts(s.base) && !s.ground.Judge().Beats(best.Judged, s.base.Judged) {
 		return s.base
 	}
 	return best

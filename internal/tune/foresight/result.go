@@ -74,7 +74,7 @@ func (s *Search) verdict(p *tune.Foreseen, r tune.Result) tune.Finding {
 		f.Kind = tune.PredictedBaseline
 		return f
 	}
-	f.Name, f.Value = p.Label(), new(p.Figures[judge.Metric])
+	f.Name, f.Value = p.Label(), &p.Judged.Value
 	if !s.based() {
 		f.Kind, f.Cause = tune.PredictedAlone, s.base.Note
 		return f

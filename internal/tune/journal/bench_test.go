@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"perflab/internal/tune"
+	"perflab/internal/tune/staged"
 )
 
 // bench answers proposals from a table: the value of the configuration's one parameter
@@ -47,9 +48,9 @@ func one(labels ...string) tune.Space {
 	return tune.Space{Baseline: tune.Config{"x": "0"}, Stages: []tune.Stage{st}, Primary: "w"}
 }
 
-func staged(t testing.TB, s tune.Space, o tune.Objective, b tune.Budget) *tune.Staged {
+func inStages(t testing.TB, s tune.Space, o tune.Objective, b tune.Budget) *staged.Search {
 	t.Helper()
-	st, err := tune.NewStaged(s, o, b)
+	st, err := staged.New(s, o, b)
 	if err != nil {
 		t.Fatal(err)
 	}

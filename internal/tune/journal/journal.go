@@ -5,7 +5,7 @@
 //	err = log.Check(fingerprint)                  // the same study?
 //	f.Truncate(log.Size)                          // drop a line cut by a crash
 //	j, err := journal.Open(f, log, journal.Head{Study: fingerprint})
-//	s, err := tune.NewStaged(space, objective, budget)
+//	s, err := staged.New(space, objective, budget)
 //	_, err = journal.Resume(s, log)               // no-op for a new file
 //	err = journal.Run(ctx, s, j, evaluate)
 //

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"perflab/internal/tune"
+	"perflab/internal/tune/staged"
 )
 
 // disk keeps what was written and what of it is safe; it fails from the
@@ -78,7 +79,7 @@ func TestJournalCutAnywhere(t *testing.T) {
 	space, budget := one("A", "B", "C"), tune.Budget{Trials: 5}
 	b := bench{"0": "1", "A": "failed: no port", "B": "2", "C": "3"}
 	full := &disk{}
-	first := staged(t, space, up, budget)
+	first := inStages(t, space, up, budget)
 	if err := record(t, first, full, b); err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +108,7 @@ func TestJournalCutAnywhere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := staged(t, space, up, budget)
+		s := inStages(t, space, up, budget)
 		pending, err := Resume(s, log)
 		if err != nil {
 			t.Fatalf("cut at %d: %v", cut, err)
@@ -145,7 +146,7 @@ func TestRunWritesBeforeTheDeed(t *testing.T) {
 		t.Fatal(err)
 	}
 	told := 0
-	s := &spy{Strategy: staged(t, one("A"), up, tune.Budget{}), tell: func(o tune.Observation) {
+	s := &spy{Strategy: inStages(t, one("A"), up, tune.Budget{}), tell: func(o tune.Observation) {
 		told++
 		log := replay(t, d.Bytes()[:d.safe])
 		if n := len(log.Trials); n != o.Trial || log.Open() != nil {
@@ -167,7 +168,7 @@ func TestRunWritesBeforeTheDeed(t *testing.T) {
 	if err != nil || told != 3 {
 		t.Errorf("%d ends told, error %v", told, err)
 	}
-	resumed := staged(t, one("A"), up, tune.Budget{})
+	resumed := inStages(t, one("A"), up, tune.Budget{})
 	if _, err := Resume(resumed, replay(t, d.Bytes())); err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +197,7 @@ func TestRunStops(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		d := &disk{}
 		j, _ := Open(d, Log{}, head)
-		err := Run(ctx, staged(t, one("A"), up, tune.Budget{}), j, InTurn(func(_ context.Context, p tune.Proposal) (tune.Observation, error) {
+		err := Run(ctx, inStages(t, one("A"), up, tune.Budget{}), j, InTurn(func(_ context.Context, p tune.Proposal) (tune.Observation, error) {
 			cancel(stop)
 			return figures.end(t, p), nil
 		}))
@@ -210,7 +211,7 @@ func TestRunStops(t *testing.T) {
 	t.Run("evaluate fails", func(t *testing.T) {
 		d := &disk{}
 		j, _ := Open(d, Log{}, head)
-		err := Run(t.Context(), staged(t, one("A"), up, tune.Budget{}), j, InTurn(func(context.Context, tune.Proposal) (tune.Observation, error) {
+		err := Run(t.Context(), inStages(t, one("A"), up, tune.Budget{}), j, InTurn(func(context.Context, tune.Proposal) (tune.Observation, error) {
 			return tune.Observation{}, stop
 		}))
 		if !errors.Is(err, stop) || err.Error() != "trial 1 (baseline): interrupted" {
@@ -227,12 +228,12 @@ func TestRunStops(t *testing.T) {
 func TestJournalFullDisk(t *testing.T) {
 	figures := bench{"0": "1", "A": "2"}
 	whole := &disk{}
-	if err := record(t, staged(t, one("A"), up, tune.Budget{}), whole, figures); err != nil {
+	if err := record(t, inStages(t, one("A"), up, tune.Budget{}), whole, figures); err != nil {
 		t.Fatal(err)
 	}
 	for fail := 1; fail <= whole.writes; fail++ {
 		d := &disk{fail: fail}
-		err := record(t, staged(t, one("A"), up, tune.Budget{}), d, figures)
+		err := record(t, inStages(t, one("A"), up, tune.Budget{}), d, figures)
 		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("write journal record %d (", fail)) {
 			t.Fatalf("write %d: error %v", fail, err)
 		}
@@ -262,7 +263,7 @@ func TestJournalStaysBroken(t *testing.T) {
 
 func TestResumeRefusesAnotherStudy(t *testing.T) {
 	d := &disk{}
-	if err := record(t, staged(t, one("A", "B"), up, tune.Budget{}), d, bench{"0": "1", "A": "2", "B": "3"}); err != nil {
+	if err := record(t, inStages(t, one("A", "B"), up, tune.Budget{}), d, bench{"0": "1", "A": "2", "B": "3"}); err != nil {
 		t.Fatal(err)
 	}
 	log := replay(t, d.Bytes())
@@ -275,16 +276,16 @@ func TestResumeRefusesAnotherStudy(t *testing.T) {
 		t.Error("the journal of another study was written to")
 	}
 	for name, space := range map[string]tune.Space{"other": one("A", "C"), "shorter": one("A"), "longer": one("A", "B", "C")} {
-		if _, err := Resume(staged(t, space, up, tune.Budget{}), log); err == nil || !strings.Contains(err.Error(), "made by another study or version") {
+		if _, err := Resume(inStages(t, space, up, tune.Budget{}), log); err == nil || !strings.Contains(err.Error(), "made by another study or version") {
 			t.Errorf("%s: error %v", name, err)
 		}
 	}
 	var surveyed disk
-	s, _ := tune.NewSurvey(models("0", "A"), []string{"w"}, up)
+	s, _ := staged.NewSurvey(models("0", "A"), []string{"w"}, up)
 	if err := record(t, s, &surveyed, bench{"0": "1", "A": "2"}); err != nil {
 		t.Fatal(err)
 	}
-	s, _ = tune.NewSurvey(models("0", "A", "B"), []string{"w"}, up)
+	s, _ = staged.NewSurvey(models("0", "A", "B"), []string{"w"}, up)
 	if _, err := Resume(s, replay(t, surveyed.Bytes())); err == nil || !strings.Contains(err.Error(), "its trial 3 is not the one") {
 		t.Errorf("longer survey: error %v", err)
 	}
@@ -296,7 +297,7 @@ func TestResumeRefusesAnotherStudy(t *testing.T) {
 	}
 	other := one("A")
 	other.Baseline = tune.Config{"x": "9"}
-	if err := Run(t.Context(), staged(t, other, up, tune.Budget{}), j, InTurn(nil)); err == nil || !strings.Contains(err.Error(), "its trial 1 is not the one") {
+	if err := Run(t.Context(), inStages(t, other, up, tune.Budget{}), j, InTurn(nil)); err == nil || !strings.Contains(err.Error(), "its trial 1 is not the one") {
 		t.Errorf("run: error %v", err)
 	}
 	if open.Open() == nil {
@@ -319,7 +320,7 @@ func summed(line string) string { return string(appendSum([]byte(line))) }
 // sentence names the line.
 func TestJournalChangedAnywhere(t *testing.T) {
 	d := &disk{}
-	if err := record(t, staged(t, one("A"), up, tune.Budget{}), d, bench{"0": "1", "A": "2"}); err != nil {
+	if err := record(t, inStages(t, one("A"), up, tune.Budget{}), d, bench{"0": "1", "A": "2"}); err != nil {
 		t.Fatal(err)
 	}
 	whole, line := d.Bytes(), 1

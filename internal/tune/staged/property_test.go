@@ -1,4 +1,4 @@
-package tune
+package staged
 
 import (
 	"fmt"
@@ -10,18 +10,19 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"perflab/internal/stat"
+	"perflab/internal/tune"
 )
 
 // randomSpace has few values, so that stages meet the same configuration
 // again.
-func randomSpace(r *rand.Rand) Space {
-	s := Space{Baseline: Config{"a": "0", "b": "0"}, Primary: "w", Others: []string{"v"}}
+func randomSpace(r *rand.Rand) tune.Space {
+	s := tune.Space{Baseline: tune.Config{"a": "0", "b": "0"}, Primary: "w", Others: []string{"v"}}
 	for i := range r.IntN(4) {
-		st := Stage{Name: fmt.Sprint("stage ", i)}
+		st := tune.Stage{Name: fmt.Sprint("stage ", i)}
 		for j := range 1 + r.IntN(3) {
-			st.Changes = append(st.Changes, Change{
+			st.Changes = append(st.Changes, tune.Change{
 				Label: fmt.Sprint(i, "-", j), Replace: r.IntN(4) == 0,
-				Set: Config{"abc"[r.IntN(3):][:1]: fmt.Sprint(1 + r.IntN(3))},
+				Set: tune.Config{"abc"[r.IntN(3):][:1]: fmt.Sprint(1 + r.IntN(3))},
 			})
 		}
 		s.Stages = append(s.Stages, st)
@@ -31,15 +32,15 @@ func randomSpace(r *rand.Rand) Space {
 
 // randomEnd is an end with figures that are powers of two, so that scaling
 // and inverting them is exact and ties happen.
-func randomEnd(r *rand.Rand, p Proposal) Observation {
-	o := Observation{Trial: p.Trial, Status: Measured, Seconds: float64(r.IntN(20))}
+func randomEnd(r *rand.Rand, p tune.Proposal) tune.Observation {
+	o := tune.Observation{Trial: p.Trial, Status: tune.Measured, Seconds: float64(r.IntN(20))}
 	m, ttft := math.Exp2(float64(r.IntN(4))), math.Exp2(float64(r.IntN(3)))
 	switch r.IntN(8) {
 	case 0:
-		o.Status, o.Reason = Refused, "no memory"
+		o.Status, o.Reason = tune.Refused, "no memory"
 		return o
 	case 1:
-		o.Status = []string{Failed, Void}[r.IntN(2)]
+		o.Status = []string{tune.Failed, tune.Void}[r.IntN(2)]
 		return o
 	}
 	o.Figures = map[string]map[string]float64{}
@@ -51,15 +52,15 @@ func randomEnd(r *rand.Rand, p Proposal) Observation {
 
 // TestStagedProperties plays random studies and checks what holds for all.
 func TestStagedProperties(t *testing.T) {
-	o := Objective{Metric: "m", Higher: true, SLOs: []Bound{{Metric: "ttft", Op: "<=", Limit: 2}}}
-	inverse := Objective{Metric: "m", SLOs: o.SLOs}
+	o := tune.Objective{Metric: "m", Higher: true, SLOs: []tune.Bound{{Metric: "ttft", Op: "<=", Limit: 2}}}
+	inverse := tune.Objective{Metric: "m", SLOs: o.SLOs}
 	for seed := range uint64(500) {
 		r := stat.Stream(seed, "study")
 		space := randomSpace(r)
-		budget := Budget{Trials: []int{0, 4, 5, 7}[r.IntN(4)]}
+		budget := tune.Budget{Trials: []int{0, 4, 5, 7}[r.IntN(4)]}
 		a, b := staged(t, space, o, budget), staged(t, space, inverse, budget)
 		measured := map[string]bool{}
-		var told []Observation
+		var told []tune.Observation
 		for p, ok := a.Ask(); ok; p, ok = a.Ask() {
 			q, _ := b.Ask()
 			mine := p.Clone()
@@ -72,7 +73,7 @@ func TestStagedProperties(t *testing.T) {
 				t.Fatalf("seed %d: %v is confirmed on fresh seeds in the search", seed, p.Config)
 			}
 			end := randomEnd(r, p)
-			measured[fmt.Sprint(p.Config)] = end.Status == Measured || end.Status == Refused
+			measured[fmt.Sprint(p.Config)] = end.Status == tune.Measured || end.Status == tune.Refused
 			told = append(told, end)
 			a.Tell(end)
 			b.Tell(inverted(end))
@@ -86,8 +87,8 @@ func TestStagedProperties(t *testing.T) {
 		res := a.Result()
 		checkResult(t, seed, a, res)
 		// Where more is better, 1/m with less is better is the same study.
-		same := cmpopts.IgnoreFields(Result{}, "Verdict")
-		if diff := cmp.Diff(res, b.Result(), same, cmpopts.IgnoreFields(Decision{}, "Reason")); diff != "" {
+		same := cmpopts.IgnoreFields(tune.Result{}, "Verdict")
+		if diff := cmp.Diff(res, b.Result(), same, cmpopts.IgnoreFields(tune.Decision{}, "Reason")); diff != "" {
 			t.Fatalf("seed %d: result (-m +1/m):\n%s", seed, diff)
 		}
 		if p, ok := b.Ask(); ok {
@@ -96,7 +97,7 @@ func TestStagedProperties(t *testing.T) {
 	}
 }
 
-func inverted(o Observation) Observation {
+func inverted(o tune.Observation) tune.Observation {
 	o = o.Settled()
 	for _, f := range o.Figures {
 		f["m"] = 1 / f["m"]
@@ -104,7 +105,7 @@ func inverted(o Observation) Observation {
 	return o
 }
 
-func checkResult(t *testing.T, seed uint64, s *Staged, r Result) {
+func checkResult(t *testing.T, seed uint64, s *Search, r tune.Result) {
 	t.Helper()
 	fail := func(what string) { t.Fatalf("seed %d: %s: %+v", seed, what, r) }
 	if diff := cmp.Diff(r, s.Result()); diff != "" {

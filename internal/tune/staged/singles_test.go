@@ -1,14 +1,16 @@
-package tune
+package staged
 
 import (
 	"fmt"
 	"slices"
 	"testing"
+
+	"perflab/internal/tune"
 )
 
 // TestSinglesVerdicts holds what a search by single measurements concludes.
 func TestSinglesVerdicts(t *testing.T) {
-	o := Objective{Metric: "m", Higher: true, SLOs: []Bound{{Metric: "ttft", Op: "<=", Limit: 100}}}
+	o := tune.Objective{Metric: "m", Higher: true, SLOs: []tune.Bound{{Metric: "ttft", Op: "<=", Limit: 100}}}
 	for want, b := range map[string]bench{
 		"a=2 is +50.0 % on m over the baseline (300 against 200), the best of 3 single measurements; nothing was repeated, so a part of the gain may be luck": {
 			"0": "m=200 ttft=1", "1": "m=250 ttft=1", "2": "m=300 ttft=1"},
@@ -21,14 +23,14 @@ func TestSinglesVerdicts(t *testing.T) {
 		"no configuration has figures beside the baseline": {
 			"0": "m=200 ttft=1", "1": "failed: no port", "2": "failed: no port"},
 	} {
-		s := Singles{Stage: SearchStage, Primary: "w", Objective: o, Budget: Budget{Trials: 3}}
-		if r := s.Result(); r.Verdict.Kind != NothingYet {
+		s := Singles{Stage: tune.SearchStage, Primary: "w", Objective: o, Budget: tune.Budget{Trials: 3}}
+		if r := s.Result(); r.Verdict.Kind != tune.NothingYet {
 			t.Errorf("of nothing: %+v", r)
 		}
 		for n := range 3 {
-			p := Proposal{Trial: n + 1, Stage: SearchStage, Label: fmt.Sprintf("a=%d", n), Config: Config{"a": fmt.Sprint(n)}, Workloads: []string{"w"}}
+			p := tune.Proposal{Trial: n + 1, Stage: tune.SearchStage, Label: fmt.Sprintf("a=%d", n), Config: tune.Config{"a": fmt.Sprint(n)}, Workloads: []string{"w"}}
 			if n == 0 {
-				p.Stage, p.Label = BaselineStage, BaselineStage
+				p.Stage, p.Label = tune.BaselineStage, tune.BaselineStage
 			}
 			if s.Spent() {
 				t.Errorf("the budget is spent after %d", n)

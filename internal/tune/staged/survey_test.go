@@ -1,22 +1,24 @@
-package tune
+package staged
 
 import (
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"perflab/internal/tune"
 )
 
-func models(labels ...string) []Change {
-	var c []Change
+func models(labels ...string) []tune.Change {
+	var c []tune.Change
 	for _, l := range labels {
-		c = append(c, Change{Label: l, Set: Config{"model": l}})
+		c = append(c, tune.Change{Label: l, Set: tune.Config{"model": l}})
 	}
 	return c
 }
 
 func TestSurvey(t *testing.T) {
-	o := Objective{Metric: "m", Higher: true, SLOs: []Bound{{Metric: "ttft", Op: "<=", Limit: 100}}}
+	o := tune.Objective{Metric: "m", Higher: true, SLOs: []tune.Bound{{Metric: "ttft", Op: "<=", Limit: 100}}}
 	s, err := NewSurvey(models("A", "B", "C", "D"), []string{"n1", "n10"}, o)
 	if err != nil {
 		t.Fatal(err)
@@ -33,11 +35,11 @@ func TestSurvey(t *testing.T) {
 		t.Fatalf("proposals (-want +got):\n%s", diff)
 	}
 	verdict := sentence("B has the best m of 3 configurations on n1, 250, each measured once")
-	result := Result{
+	result := tune.Result{
 		Baseline: 1, Winner: 2, Challenger: 2, Gain: new(1.5), Verdict: *verdict,
-		Stages: []Decision{{
+		Stages: []tune.Decision{{
 			Stage: "survey", Trials: []int{1, 2, 3, 4}, Before: 1, Winner: 2, Gain: new(1.5), Total: new(1.5), Reason: verdict,
-			Entries: []Entry{
+			Entries: []tune.Entry{
 				{Label: "A", Trial: 1, Gain: new(0.0), Total: new(0.0)},
 				{Label: "B", Trial: 2, Gain: new(1.5), Total: new(1.5)},
 				{Label: "C", Trial: 3, Finding: sentence("refused: no memory")},
@@ -64,13 +66,13 @@ func TestSurveyMeasuresNothing(t *testing.T) {
 }
 
 func TestNewSurveyRefuses(t *testing.T) {
-	_, err := NewSurvey(nil, nil, Objective{})
+	_, err := NewSurvey(nil, nil, tune.Objective{})
 	for _, want := range []string{"no configurations", "no workloads", "names no metric"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error lacks %q: %v", want, err)
 		}
 	}
-	twins := append(models("A"), Change{Label: "B", Set: Config{"model": "A", "x": ""}})
+	twins := append(models("A"), tune.Change{Label: "B", Set: tune.Config{"model": "A", "x": ""}})
 	if _, err := NewSurvey(twins, []string{"w"}, up); err == nil || !strings.Contains(err.Error(), `"A" and "B" are the same configuration`) {
 		t.Errorf("twins: %v", err)
 	}

@@ -1,10 +1,11 @@
-package tune
+package staged
 
 import (
 	"errors"
 	"maps"
 
 	"perflab/internal/field"
+	"perflab/internal/tune"
 )
 
 // Survey measures every configuration under every workload, once and in the
@@ -12,19 +13,17 @@ import (
 // ranks by the first workload; Baseline is the first configuration, Winner the
 // best, and Confirmed stays false.
 type Survey struct {
-	configs   []Change
-	workloads []string
-	ended     int
-	singles   Singles
-	single
+	tune.Procedure
+	singles Singles
+	of      int // configurations
 }
 
-var _ Strategy = (*Survey)(nil)
+var _ tune.Strategy = (*Survey)(nil)
 
 // NewSurvey returns a survey, or everything that is wrong with what it was
 // given. Candidates are complete configurations; the first workload is the
 // primary one.
-func NewSurvey(configs []Change, workloads []string, o Objective) (*Survey, error) {
+func NewSurvey(configs []tune.Change, workloads []string, o tune.Objective) (*Survey, error) {
 	var errs []error
 	if len(configs) == 0 {
 		errs = append(errs, errors.New("the survey has no configurations: list at least one"))
@@ -32,8 +31,8 @@ func NewSurvey(configs []Change, workloads []string, o Objective) (*Survey, erro
 	if len(workloads) == 0 {
 		errs = append(errs, errors.New("the survey has no workloads: list at least one"))
 	}
-	errs = append(errs, changeErrors("configs", "survey", configs)...)
-	errs = append(errs, workloadErrors(workloads)...)
+	errs = append(errs, tune.ChangeErrors("configs", "survey", configs)...)
+	errs = append(errs, tune.WorkloadErrors(workloads)...)
 	for i, c := range configs {
 		for _, first := range configs[:i] {
 			if maps.Equal(first.Apply(nil), c.Apply(nil)) {
@@ -44,33 +43,21 @@ func NewSurvey(configs []Change, workloads []string, o Objective) (*Survey, erro
 	if err := errors.Join(append(errs, o.Validate())...); err != nil {
 		return nil, err
 	}
-	return &Survey{configs: configs, workloads: workloads, singles: Singles{Stage: SurveyStage, Primary: workloads[0], Objective: o}}, nil
-}
-
-// Ask returns the trial to measure next.
-func (s *Survey) Ask() (Proposal, bool) { return s.ask(s.open()) }
-
-// Tell takes the end of the trial that was asked for.
-func (s *Survey) Tell(o Observation) {
-	open := s.open()
-	o = checked(open, o)
-	s.singles.Add(*open, o)
-	s.ended++
-}
-
-func (s *Survey) open() *Proposal {
-	if s.ended == len(s.configs) {
-		return nil
-	}
-	c := s.configs[s.ended]
-	return &Proposal{Trial: s.ended + 1, Stage: SurveyStage, Label: c.Label, Config: c.Apply(nil), Workloads: s.workloads}
+	s := &Survey{of: len(configs), singles: Singles{Stage: tune.SurveyStage, Primary: workloads[0], Objective: o}}
+	s.Procedure = tune.NewProcedure(func(measure func(tune.Proposal) tune.Observation) {
+		for i, c := range configs {
+			p := tune.Proposal{Trial: i + 1, Stage: tune.SurveyStage, Label: c.Label, Config: c.Apply(nil), Workloads: workloads}
+			s.singles.Add(p, measure(p))
+		}
+	})
+	return s, nil
 }
 
 // Result is what the observations so far say.
-func (s *Survey) Result() Result {
+func (s *Survey) Result() tune.Result {
 	r := s.singles.Result()
-	if s.ended > 0 && s.open() != nil {
-		r.Verdict.After, r.Verdict.Of = new(s.ended), len(s.configs)
+	if n := len(s.singles.trials); n > 0 && n < s.of {
+		r.Verdict.After, r.Verdict.Of = &n, s.of
 	}
 	return r
 }

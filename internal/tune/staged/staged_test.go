@@ -1,4 +1,4 @@
-package tune
+package staged
 
 import (
 	"fmt"
@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"perflab/internal/tune"
 )
 
 // bench answers proposals from a table: the configuration's words joined by
@@ -16,7 +18,7 @@ import (
 // without an entry repeats the first.
 type bench map[string]string
 
-func words(p Proposal) string {
+func words(p tune.Proposal) string {
 	var w []string
 	for _, k := range slices.Sorted(maps.Keys(p.Config)) {
 		w = append(w, p.Config[k])
@@ -25,7 +27,7 @@ func words(p Proposal) string {
 }
 
 // end reads "4284.68", "refused: why", or "m=1 ttft=2".
-func (b bench) end(t testing.TB, p Proposal) Observation {
+func (b bench) end(t testing.TB, p tune.Proposal) tune.Observation {
 	t.Helper()
 	text, ok := b[words(p)]
 	if again, found := b[words(p)+" again"]; found && p.Pass == 1 {
@@ -34,7 +36,7 @@ func (b bench) end(t testing.TB, p Proposal) Observation {
 	if !ok {
 		t.Fatalf("nothing is known of trial %d: %s", p.Trial, words(p))
 	}
-	o := Observation{Trial: p.Trial, Status: Measured, Seconds: 10}
+	o := tune.Observation{Trial: p.Trial, Status: tune.Measured, Seconds: 10}
 	if status, why, ok := strings.Cut(text, ": "); ok {
 		o.Status, o.Reason = status, why
 		return o
@@ -59,7 +61,7 @@ func (b bench) end(t testing.TB, p Proposal) Observation {
 }
 
 // play runs a strategy to its end and returns what it asked for.
-func play(t testing.TB, s Strategy, b bench) []string {
+func play(t testing.TB, s tune.Strategy, b bench) []string {
 	t.Helper()
 	var asked []string
 	for p, ok := s.Ask(); ok; p, ok = s.Ask() {
@@ -72,43 +74,43 @@ func play(t testing.TB, s Strategy, b bench) []string {
 	return asked
 }
 
-func staged(t testing.TB, s Space, o Objective, b Budget) *Staged {
+func staged(t testing.TB, s tune.Space, o tune.Objective, b tune.Budget) *Search {
 	t.Helper()
-	st, err := NewStaged(s, o, b)
+	st, err := New(s, o, b)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return st
 }
 
-var up = Objective{Metric: "m", Higher: true}
+var up = tune.Objective{Metric: "m", Higher: true}
 
 // over is a gain in floating point; constants would divide exactly.
 func over(a, b float64) *float64 { return new(a/b - 1) }
 
 // a100 is the study of Qwen3-235B on eight A100 with its published figures;
 // two replicas of TP4 have those of a measurement of both, not a product.
-func a100() (Space, bench) {
-	space := Space{
-		Baseline: Config{"1engine": "vllm", "3tp": "tp8"},
+func a100() (tune.Space, bench) {
+	space := tune.Space{
+		Baseline: tune.Config{"1engine": "vllm", "3tp": "tp8"},
 		Primary:  "sharegpt", Others: []string{"32k", "4k"},
-		Stages: []Stage{
-			{"Choosing the Inference Engine", []Change{
-				{Label: "vLLM", Set: Config{"1engine": "vllm"}},
-				{Label: "SGLang", Set: Config{"1engine": "sglang"}},
+		Stages: []tune.Stage{
+			{Name: "Choosing the Inference Engine", Changes: []tune.Change{
+				{Label: "vLLM", Set: tune.Config{"1engine": "vllm"}},
+				{Label: "SGLang", Set: tune.Config{"1engine": "sglang"}},
 			}},
-			{"Quantization", []Change{
-				{Label: "SGLang FP8", Set: Config{"2model": "fp8"}},
-				{Label: "vLLM FP8", Set: Config{"1engine": "vllm", "2model": "fp8", "3tp": "tp8"}, Replace: true},
-				{Label: "vLLM FP8 EP", Set: Config{"1engine": "vllm", "2model": "fp8", "3tp": "tp8", "4ep": "ep"}, Replace: true},
+			{Name: "Quantization", Changes: []tune.Change{
+				{Label: "SGLang FP8", Set: tune.Config{"2model": "fp8"}},
+				{Label: "vLLM FP8", Set: tune.Config{"1engine": "vllm", "2model": "fp8", "3tp": "tp8"}, Replace: true},
+				{Label: "vLLM FP8 EP", Set: tune.Config{"1engine": "vllm", "2model": "fp8", "3tp": "tp8", "4ep": "ep"}, Replace: true},
 			}},
-			{"Parallelism", []Change{
-				{Label: "vLLM FP8 TP4", Set: Config{"1engine": "vllm", "2model": "fp8", "3tp": "tp4", "5n": "x2"}, Replace: true},
-				{Label: "vLLM FP8 TP4 EP4", Set: Config{"1engine": "vllm", "2model": "fp8", "3tp": "tp4", "4ep": "ep", "5n": "x2"}, Replace: true},
+			{Name: "Parallelism", Changes: []tune.Change{
+				{Label: "vLLM FP8 TP4", Set: tune.Config{"1engine": "vllm", "2model": "fp8", "3tp": "tp4", "5n": "x2"}, Replace: true},
+				{Label: "vLLM FP8 TP4 EP4", Set: tune.Config{"1engine": "vllm", "2model": "fp8", "3tp": "tp4", "4ep": "ep", "5n": "x2"}, Replace: true},
 			}},
-			{"Max Batched Token Numbers", []Change{
-				{Label: "4096", Set: Config{"6mbt": "4096"}},
-				{Label: "8192", Set: Config{"6mbt": "8192"}},
+			{Name: "Max Batched Token Numbers", Changes: []tune.Change{
+				{Label: "4096", Set: tune.Config{"6mbt": "4096"}},
+				{Label: "8192", Set: tune.Config{"6mbt": "8192"}},
 			}},
 		},
 	}
@@ -127,7 +129,7 @@ func a100() (Space, bench) {
 
 func TestStagedA100(t *testing.T) {
 	space, b := a100()
-	s := staged(t, space, Objective{Metric: "m", Higher: true}, Budget{})
+	s := staged(t, space, tune.Objective{Metric: "m", Higher: true}, tune.Budget{})
 	want := []string{
 		"1 baseline: baseline [vllm tp8] sharegpt pass 0",
 		"2 Choosing the Inference Engine: SGLang [sglang tp8] sharegpt pass 0",
@@ -144,16 +146,16 @@ func TestStagedA100(t *testing.T) {
 	if diff := cmp.Diff(want, play(t, s, b)); diff != "" {
 		t.Fatalf("proposals (-want +got):\n%s", diff)
 	}
-	result := Result{
+	result := tune.Result{
 		Baseline: 1, Winner: 6, Confirmed: true, BaselineConfirm: 10, WinnerConfirm: 11,
 		Challenger: 6, ChallengerConfirm: 11, Gain: over(5100.0, 3800),
 		Verdict: *sentence("vLLM FP8 TP4 is +34.2 % on m over the baseline (5100 against 3800), confirmed on fresh seeds, the best of 6 other configurations"),
-		Stages: []Decision{
+		Stages: []tune.Decision{
 			{
 				Stage: "Choosing the Inference Engine", Trials: []int{1, 2}, Before: 1, Winner: 2,
 				Gain: over(4635.31, 3792.50), Total: over(4635.31, 3792.50),
 				Reason: sentence("SGLang goes on: it is +22.2 % on m over the baseline (4635.31 against 3792.5)"),
-				Entries: []Entry{
+				Entries: []tune.Entry{
 					{Label: "vLLM", Trial: 1, Gain: new(0.0), Total: new(0.0)},
 					{Label: "SGLang", Trial: 2, Gain: over(4635.31, 3792.50), Total: over(4635.31, 3792.50)},
 				},
@@ -162,7 +164,7 @@ func TestStagedA100(t *testing.T) {
 				Stage: "Quantization", Trials: []int{3, 4, 5}, Before: 2, Winner: 2,
 				Gain: new(0.0), Total: over(4635.31, 3792.50),
 				Reason: sentence("SGLang stays: vLLM FP8 EP is -19.3 % on m over SGLang (3740.89 against 4635.31)"),
-				Entries: []Entry{
+				Entries: []tune.Entry{
 					{Label: "SGLang FP8", Trial: 3, Finding: sentence("refused: FP8 needs compute capability 8.9")},
 					{Label: "vLLM FP8", Trial: 4, Finding: sentence("refused: output size is not divisible by block_n = 128")},
 					{Label: "vLLM FP8 EP", Trial: 5, Gain: over(3740.89, 4635.31), Total: over(3740.89, 3792.50)},
@@ -172,7 +174,7 @@ func TestStagedA100(t *testing.T) {
 				Stage: "Parallelism", Trials: []int{6, 7}, Before: 2, Winner: 6,
 				Gain: over(5130, 4635.31), Total: over(5130, 3792.50),
 				Reason: sentence("vLLM FP8 TP4 goes on: it is +10.7 % on m over SGLang (5130 against 4635.31), and is +35.3 % on m over the baseline (5130 against 3792.5)"),
-				Entries: []Entry{
+				Entries: []tune.Entry{
 					{Label: "vLLM FP8 TP4", Trial: 6, Gain: over(5130, 4635.31), Total: over(5130, 3792.50)},
 					{Label: "vLLM FP8 TP4 EP4", Trial: 7, Gain: over(5000, 4635.31), Total: over(5000, 3792.50)},
 				},
@@ -182,7 +184,7 @@ func TestStagedA100(t *testing.T) {
 				Stage: "Max Batched Token Numbers", Trials: []int{8, 9}, Before: 6, Winner: 6,
 				Gain: new(0.0), Total: over(5130, 3792.50),
 				Reason: sentence("vLLM FP8 TP4 stays: vLLM FP8 TP4 + 4096 equals vLLM FP8 TP4 on m (5130)"),
-				Entries: []Entry{
+				Entries: []tune.Entry{
 					{Label: "4096", Trial: 8, Gain: new(0.0), Total: over(5130, 3792.50)},
 					{Label: "8192", Trial: 9, Gain: over(5100.0, 5130), Total: over(5100, 3792.50)},
 				},
@@ -196,14 +198,14 @@ func TestStagedA100(t *testing.T) {
 
 // TestStagedH100 is the study of Qwen3-32B: every stage builds on the last.
 func TestStagedH100(t *testing.T) {
-	s := staged(t, Space{
-		Baseline: Config{"1": "vllm"}, Primary: "sharegpt",
-		Stages: []Stage{
-			{"Engine", []Change{{Label: "SGLang", Set: Config{"1": "sglang"}}, {Label: "TensorRT-LLM", Set: Config{"1": "trtllm"}}}},
-			{"Quantization", []Change{{Label: "FP8", Set: Config{"2": "fp8"}}}},
-			{"Chunked prefill", []Change{{Label: "chunked prefill", Set: Config{"3": "chunked"}}}},
+	s := staged(t, tune.Space{
+		Baseline: tune.Config{"1": "vllm"}, Primary: "sharegpt",
+		Stages: []tune.Stage{
+			{Name: "Engine", Changes: []tune.Change{{Label: "SGLang", Set: tune.Config{"1": "sglang"}}, {Label: "TensorRT-LLM", Set: tune.Config{"1": "trtllm"}}}},
+			{Name: "Quantization", Changes: []tune.Change{{Label: "FP8", Set: tune.Config{"2": "fp8"}}}},
+			{Name: "Chunked prefill", Changes: []tune.Change{{Label: "chunked prefill", Set: tune.Config{"3": "chunked"}}}},
 		},
-	}, up, Budget{})
+	}, up, tune.Budget{})
 	want := []string{
 		"1 baseline: baseline [vllm] sharegpt pass 0",
 		"2 Engine: SGLang [sglang] sharegpt pass 0",
@@ -227,125 +229,125 @@ func TestStagedH100(t *testing.T) {
 }
 
 // one is a space with a single stage that changes parameter x of baseline 0.
-func one(labels ...string) Space {
-	st := Stage{Name: "s"}
+func one(labels ...string) tune.Space {
+	st := tune.Stage{Name: "s"}
 	for _, l := range labels {
-		st.Changes = append(st.Changes, Change{Label: l, Set: Config{"x": l}})
+		st.Changes = append(st.Changes, tune.Change{Label: l, Set: tune.Config{"x": l}})
 	}
-	return Space{Baseline: Config{"x": "0"}, Stages: []Stage{st}, Primary: "w"}
+	return tune.Space{Baseline: tune.Config{"x": "0"}, Stages: []tune.Stage{st}, Primary: "w"}
 }
 
 func TestStagedEnds(t *testing.T) {
-	latency := Objective{Metric: "m"}
-	slo := Objective{Metric: "m", Higher: true, SLOs: []Bound{{Metric: "ttft", Op: "<=", Limit: 100}}}
+	latency := tune.Objective{Metric: "m"}
+	slo := tune.Objective{Metric: "m", Higher: true, SLOs: []tune.Bound{{Metric: "ttft", Op: "<=", Limit: 100}}}
 	tests := map[string]struct {
-		objective Objective
+		objective tune.Objective
 		labels    string
 		bench     bench
-		want      Result // without stages
-		reason    string // of the stage
+		want      tune.Result // without stages
+		reason    string      // of the stage
 		trials    int
 	}{
 		"lower is better": {
 			latency, "A B", bench{"0": "5.32", "A": "3.53", "B": "25.15"},
-			Result{Baseline: 1, Winner: 2, Confirmed: true, BaselineConfirm: 4, WinnerConfirm: 5, Challenger: 2, ChallengerConfirm: 5, Gain: over(5.32, 3.53),
+			tune.Result{Baseline: 1, Winner: 2, Confirmed: true, BaselineConfirm: 4, WinnerConfirm: 5, Challenger: 2, ChallengerConfirm: 5, Gain: over(5.32, 3.53),
 				Verdict: *sentence("A is 1.51x better on m than the baseline (3.53 against 5.32), confirmed on fresh seeds, the best of 2 other configurations")},
 			"A goes on: it is 1.51x better on m than the baseline (3.53 against 5.32)", 5,
 		},
 		"nothing beats the baseline": {
 			latency, "A B", bench{"0": "5", "A": "6", "B": "5"},
-			Result{Baseline: 1, Winner: 1, Confirmed: true, BaselineConfirm: 4, WinnerConfirm: 4, Gain: new(0.0),
+			tune.Result{Baseline: 1, Winner: 1, Confirmed: true, BaselineConfirm: 4, WinnerConfirm: 4, Gain: new(0.0),
 				Verdict: *sentence("no difference shown: of 2 other configurations none beats the baseline, confirmed on fresh seeds")},
 			"the baseline stays: B equals the baseline on m (5)", 4,
 		},
 		"the baseline among the candidates": {
 			up, "0 A", bench{"0": "10", "A": "9"},
-			Result{Baseline: 1, Winner: 1, Confirmed: true, BaselineConfirm: 3, WinnerConfirm: 3, Gain: new(0.0),
+			tune.Result{Baseline: 1, Winner: 1, Confirmed: true, BaselineConfirm: 3, WinnerConfirm: 3, Gain: new(0.0),
 				Verdict: *sentence("no difference shown: of 1 other configuration none beats the baseline, confirmed on fresh seeds")},
 			"the baseline stays: A is -10.0 % on m over the baseline (9 against 10)", 3,
 		},
 		"first of equals": {
 			up, "A B", bench{"0": "1", "A": "2", "B": "2"},
-			Result{Baseline: 1, Winner: 2, Confirmed: true, BaselineConfirm: 4, WinnerConfirm: 5, Challenger: 2, ChallengerConfirm: 5, Gain: new(1.0),
+			tune.Result{Baseline: 1, Winner: 2, Confirmed: true, BaselineConfirm: 4, WinnerConfirm: 5, Challenger: 2, ChallengerConfirm: 5, Gain: new(1.0),
 				Verdict: *sentence("A is +100.0 % on m over the baseline (2 against 1), confirmed on fresh seeds, the best of 2 other configurations")},
 			"A goes on: it is +100.0 % on m over the baseline (2 against 1)", 5,
 		},
 		"gain not repeated": {
 			up, "A", bench{"0": "100", "A": "103", "0 again": "102", "A again": "101"},
-			Result{Baseline: 1, Winner: 1, Confirmed: true, BaselineConfirm: 3, WinnerConfirm: 3, Challenger: 2, ChallengerConfirm: 4, Gain: new(0.0),
+			tune.Result{Baseline: 1, Winner: 1, Confirmed: true, BaselineConfirm: 3, WinnerConfirm: 3, Challenger: 2, ChallengerConfirm: 4, Gain: new(0.0),
 				Verdict: *sentence("no difference shown: in the search A is +3.0 % on m over the baseline (103 against 100), but measured again A is -1.0 % on m over the baseline (101 against 102), so the baseline stays")},
 			"A goes on: it is +3.0 % on m over the baseline (103 against 100)", 4,
 		},
 		"below the least gain": {
-			Objective{Metric: "m", Higher: true, MinGain: 0.02}, "A", bench{"0": "1000", "A": "1002"},
-			Result{Baseline: 1, Winner: 1, Confirmed: true, BaselineConfirm: 3, WinnerConfirm: 3, Gain: new(0.0),
+			tune.Objective{Metric: "m", Higher: true, MinGain: 0.02}, "A", bench{"0": "1000", "A": "1002"},
+			tune.Result{Baseline: 1, Winner: 1, Confirmed: true, BaselineConfirm: 3, WinnerConfirm: 3, Gain: new(0.0),
 				Verdict: *sentence("no difference shown: of 1 other configuration none beats the baseline, confirmed on fresh seeds")},
 			"no difference shown: A is +0.2 % on m over the baseline (1002 against 1000), not more than the +2.0 % asked for, so the baseline stays", 3,
 		},
 		"second measurement void": {
 			up, "A", bench{"0": "100", "A": "103", "A again": "void: dispatch lag"},
-			Result{Baseline: 1, Winner: 1, BaselineConfirm: 3, WinnerConfirm: 3, Challenger: 2, Gain: new(0.0),
+			tune.Result{Baseline: 1, Winner: 1, BaselineConfirm: 3, WinnerConfirm: 3, Challenger: 2, Gain: new(0.0),
 				Verdict: *sentence("not confirmed: in the search A is +3.0 % on m over the baseline (103 against 100), but the second measurement of A has no figure (void: dispatch lag), so the baseline stays")},
 			"A goes on: it is +3.0 % on m over the baseline (103 against 100)", 4,
 		},
 		"baseline void the second time": {
 			up, "A", bench{"0": "100", "A": "103", "0 again": "void: dispatch lag"},
-			Result{Baseline: 1, Winner: 1, Challenger: 2, ChallengerConfirm: 4, Gain: new(0.0),
+			tune.Result{Baseline: 1, Winner: 1, Challenger: 2, ChallengerConfirm: 4, Gain: new(0.0),
 				Verdict: *sentence("not confirmed: in the search A is +3.0 % on m over the baseline (103 against 100), but the second measurement of the baseline has no figure (void: dispatch lag), so the baseline stays")},
 			"A goes on: it is +3.0 % on m over the baseline (103 against 100)", 4,
 		},
 		"all refused": {
 			up, "A B", bench{"0": "100", "A": "refused: no memory", "B": "failed: no port"},
-			Result{Baseline: 1, Winner: 1, Confirmed: true, BaselineConfirm: 4, WinnerConfirm: 4, Gain: new(0.0),
+			tune.Result{Baseline: 1, Winner: 1, Confirmed: true, BaselineConfirm: 4, WinnerConfirm: 4, Gain: new(0.0),
 				Verdict: *sentence("no difference shown: no other configuration has figures beside the baseline, confirmed on fresh seeds")},
 			"the baseline stays: no other candidate could be measured (A refused: no memory)", 4,
 		},
 		"refused baseline": {
 			up, "A B", bench{"0": "refused: no memory", "A": "10", "B": "20"},
-			Result{Winner: 3, Confirmed: true, WinnerConfirm: 4, Challenger: 3, ChallengerConfirm: 4,
+			tune.Result{Winner: 3, Confirmed: true, WinnerConfirm: 4, Challenger: 3, ChallengerConfirm: 4,
 				Verdict: *sentence("B is the best of 2 configurations that could be measured, with 20 of m (confirmed on fresh seeds); the baseline ended refused: no memory, so no gain can be given")},
 			"B goes on as the best that could be measured: m 20, and nothing to compare it with", 4,
 		},
 		"refused baseline, unconfirmed": {
 			up, "A", bench{"0": "refused: no memory", "A": "10", "A again": "void: lag"},
-			Result{Challenger: 2,
+			tune.Result{Challenger: 2,
 				Verdict: *sentence("nothing is recommended: the baseline ended refused: no memory, so no gain can be given, and the second measurement of A has no figure (void: lag)")},
 			"A goes on as the best that could be measured: m 10, and nothing to compare it with", 3,
 		},
 		"baseline fails, its twin does not": {
 			up, "A 0", bench{"0": "failed: no port", "A": "failed: no port"},
-			Result{Verdict: *sentence("nothing could be measured: the baseline ended failed: no port")},
+			tune.Result{Verdict: *sentence("nothing could be measured: the baseline ended failed: no port")},
 			"still no configuration could be measured: no other candidate could be measured (A failed: no port)", 3,
 		},
 		"figure missing": {
 			up, "A", bench{"0": "100", "A": "other=3"},
-			Result{Baseline: 1, Winner: 1, Confirmed: true, BaselineConfirm: 3, WinnerConfirm: 3, Gain: new(0.0),
+			tune.Result{Baseline: 1, Winner: 1, Confirmed: true, BaselineConfirm: 3, WinnerConfirm: 3, Gain: new(0.0),
 				Verdict: *sentence("no difference shown: no other configuration has figures beside the baseline, confirmed on fresh seeds")},
 			"the baseline stays: no other candidate could be measured (A without m on w)", 3,
 		},
 		"meeting the SLOs goes first": {
 			slo, "A B", bench{"0": "m=100 ttft=200", "A": "m=90 ttft=100", "B": "m=120 ttft=101"},
-			Result{Baseline: 1, Winner: 2, Confirmed: true, BaselineConfirm: 4, WinnerConfirm: 5, Challenger: 2, ChallengerConfirm: 5, Gain: over(90.0, 100),
+			tune.Result{Baseline: 1, Winner: 2, Confirmed: true, BaselineConfirm: 4, WinnerConfirm: 5, Challenger: 2, ChallengerConfirm: 5, Gain: over(90.0, 100),
 				Verdict: *sentence("A is -10.0 % on m over the baseline (90 against 100), and A meets every SLO, which the baseline does not (ttft <= 100 is missed: 200), confirmed on fresh seeds, the best of 2 other configurations")},
 			"A goes on: it is -10.0 % on m over the baseline (90 against 100), and A meets every SLO, which the baseline does not (ttft <= 100 is missed: 200)", 5,
 		},
 		"a faster one that misses an SLO": {
 			slo, "A B", bench{"0": "m=100 ttft=50", "A": "m=300 ttft=101", "B": "m=200"},
-			Result{Baseline: 1, Winner: 1, Confirmed: true, BaselineConfirm: 4, WinnerConfirm: 4, Gain: new(0.0),
+			tune.Result{Baseline: 1, Winner: 1, Confirmed: true, BaselineConfirm: 4, WinnerConfirm: 4, Gain: new(0.0),
 				Verdict: *sentence("no difference shown: of 2 other configurations none beats the baseline, confirmed on fresh seeds")},
 			"the baseline stays: A is +200.0 % on m over the baseline (300 against 100), and the baseline meets every SLO, which A does not (ttft <= 100 is missed: 101)", 4,
 		},
 		"none meets the SLOs": {
 			slo, "A B", bench{"0": "m=100 ttft=400", "A": "m=90 ttft=150", "B": "m=500 ttft=800", "A again": "m=90 ttft=160"},
-			Result{Baseline: 1, Winner: 2, Confirmed: true, BaselineConfirm: 4, WinnerConfirm: 5, Challenger: 2, ChallengerConfirm: 5, Gain: over(90.0, 100),
-				Misses:  []Constraint{{Bound: "ttft <= 100", Mean: new(160.0)}},
+			tune.Result{Baseline: 1, Winner: 2, Confirmed: true, BaselineConfirm: 4, WinnerConfirm: 5, Challenger: 2, ChallengerConfirm: 5, Gain: over(90.0, 100),
+				Misses:  []tune.Constraint{{Bound: "ttft <= 100", Mean: new(160.0)}},
 				Verdict: *sentence("A is -10.0 % on m over the baseline (90 against 100), and A is nearer to the SLOs, which neither meets (the baseline: ttft <= 100 is missed: 400), confirmed on fresh seeds, the best of 2 other configurations; not every SLO is met: ttft <= 100 is missed: 160")},
 			"A goes on: it is -10.0 % on m over the baseline (90 against 100), and A is nearer to the SLOs, which neither meets (the baseline: ttft <= 100 is missed: 400)", 5,
 		},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			s := staged(t, one(strings.Fields(tt.labels)...), tt.objective, Budget{})
+			s := staged(t, one(strings.Fields(tt.labels)...), tt.objective, tune.Budget{})
 			asked := play(t, s, tt.bench)
 			if len(asked) != tt.trials {
 				t.Errorf("%d trials, want %d:\n%s", len(asked), tt.trials, strings.Join(asked, "\n"))
@@ -363,21 +365,21 @@ func TestStagedEnds(t *testing.T) {
 // TestStagedTwin: the baseline breaks, and the same configuration, asked for
 // again by a stage, comes through and takes its place.
 func TestStagedTwin(t *testing.T) {
-	s := staged(t, one("A", "0"), up, Budget{})
+	s := staged(t, one("A", "0"), up, tune.Budget{})
 	for _, figure := range []string{"", "5", "4", "4", "6"} {
 		p, ok := s.Ask()
 		if !ok {
 			t.Fatal("done too early")
 		}
 		if figure == "" {
-			s.Tell(Observation{Trial: p.Trial, Status: Failed, Reason: "no port"})
+			s.Tell(tune.Observation{Trial: p.Trial, Status: tune.Failed, Reason: "no port"})
 		} else {
 			s.Tell(bench{words(p): figure}.end(t, p))
 		}
 	}
 	r := s.Result()
 	r.Stages = nil
-	want := Result{Baseline: 3, Winner: 2, Confirmed: true, BaselineConfirm: 4, WinnerConfirm: 5, Challenger: 2, ChallengerConfirm: 5, Gain: new(0.5),
+	want := tune.Result{Baseline: 3, Winner: 2, Confirmed: true, BaselineConfirm: 4, WinnerConfirm: 5, Challenger: 2, ChallengerConfirm: 5, Gain: new(0.5),
 		Verdict: *sentence("A is +50.0 % on m over the baseline (6 against 4), confirmed on fresh seeds, the best of 1 other configuration")}
 	if diff := cmp.Diff(want, r); diff != "" {
 		t.Errorf("result (-want +got):\n%s", diff)
@@ -385,14 +387,14 @@ func TestStagedTwin(t *testing.T) {
 }
 
 func TestStagedReplaceAndRemove(t *testing.T) {
-	s := staged(t, Space{
-		Baseline: Config{"a": "1", "b": "2", "empty": ""}, Primary: "w",
-		Stages: []Stage{
-			{"remove", []Change{{Label: "no a", Set: Config{"a": ""}}}},
-			{"replace", []Change{{Label: "c", Set: Config{"c": "3"}, Replace: true}}},
-			{"back", []Change{{Label: "a again", Set: Config{"a": "1"}}, {Label: "two", Set: Config{"b": "2"}, Replace: true}}},
+	s := staged(t, tune.Space{
+		Baseline: tune.Config{"a": "1", "b": "2", "empty": ""}, Primary: "w",
+		Stages: []tune.Stage{
+			{Name: "remove", Changes: []tune.Change{{Label: "no a", Set: tune.Config{"a": ""}}}},
+			{Name: "replace", Changes: []tune.Change{{Label: "c", Set: tune.Config{"c": "3"}, Replace: true}}},
+			{Name: "back", Changes: []tune.Change{{Label: "a again", Set: tune.Config{"a": "1"}}, {Label: "two", Set: tune.Config{"b": "2"}, Replace: true}}},
 		},
-	}, up, Budget{})
+	}, up, tune.Budget{})
 	want := []string{
 		"1 baseline: baseline [1 2] w pass 0",
 		"2 remove: no a [2] w pass 0",
@@ -413,18 +415,18 @@ func TestStagedReplaceAndRemove(t *testing.T) {
 func TestStagedBudget(t *testing.T) {
 	figures := bench{"0": "1", "A": "2", "B": "3", "C": "4"}
 	tests := map[string]struct {
-		budget   Budget
+		budget   tune.Budget
 		trials   int
 		measured int // of three candidates
 	}{
-		"none":            {Budget{}, 6, 3},
-		"just enough":     {Budget{Trials: 6}, 6, 3},
-		"one short":       {Budget{Trials: 5}, 5, 2},
-		"least":           {Budget{Trials: 4}, 4, 1},
-		"time for all":    {Budget{Time: 60 * time.Second}, 6, 3},
-		"time for two":    {Budget{Time: 59 * time.Second}, 5, 2},
-		"time for none":   {Budget{Time: 39 * time.Second}, 2, 0},
-		"the lesser wins": {Budget{Trials: 5, Time: 49 * time.Second}, 4, 1},
+		"none":            {tune.Budget{}, 6, 3},
+		"just enough":     {tune.Budget{Trials: 6}, 6, 3},
+		"one short":       {tune.Budget{Trials: 5}, 5, 2},
+		"least":           {tune.Budget{Trials: 4}, 4, 1},
+		"time for all":    {tune.Budget{Time: 60 * time.Second}, 6, 3},
+		"time for two":    {tune.Budget{Time: 59 * time.Second}, 5, 2},
+		"time for none":   {tune.Budget{Time: 39 * time.Second}, 2, 0},
+		"the lesser wins": {tune.Budget{Trials: 5, Time: 49 * time.Second}, 4, 1},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -435,7 +437,7 @@ func TestStagedBudget(t *testing.T) {
 				t.Fatalf("%d entries and trials %v, want 3 and %d", len(d.Entries), d.Trials, tt.measured)
 			}
 			for i, e := range d.Entries {
-				if left := i >= tt.measured; left != (e.Finding != nil && (e.Finding.Kind == NoTrialsLeft || e.Finding.Kind == NoTimeLeft)) || left != (e.Trial == 0) {
+				if left := i >= tt.measured; left != (e.Finding != nil && (e.Finding.Kind == tune.NoTrialsLeft || e.Finding.Kind == tune.NoTimeLeft)) || left != (e.Trial == 0) {
 					t.Errorf("entry %+v, left out: %t", e, left)
 				}
 			}
@@ -447,18 +449,18 @@ func TestStagedBudget(t *testing.T) {
 }
 
 func TestBudgetReservesTheLongest(t *testing.T) {
-	trials := []*trial{{end: Observation{Seconds: 30}}, {end: Observation{Seconds: 10}}} // 40 s, and three launches of 30 s to come
-	if why := (Budget{Time: 130 * time.Second}).spent(trials); why != nil {
+	trials := []*trial{{end: tune.Observation{Seconds: 30}}, {end: tune.Observation{Seconds: 10}}} // 40 s, and three launches of 30 s to come
+	if why := (&state{budget: tune.Budget{Time: 130 * time.Second}, trials: trials}).spent(); why != nil {
 		t.Errorf("130 s suffice, but %+v", why)
 	}
-	if why := (Budget{Time: 130*time.Second - 1}).spent(trials); why == nil {
+	if why := (&state{budget: tune.Budget{Time: 130*time.Second - 1}, trials: trials}).spent(); why == nil {
 		t.Error("less than 130 s suffice")
 	}
 }
 
 func TestStagedUnfinished(t *testing.T) {
 	space, b := a100()
-	s := staged(t, space, up, Budget{})
+	s := staged(t, space, up, tune.Budget{})
 	want := []string{
 		"not finished after 0 trials: nothing is measured yet",
 		"not finished after 1 trial: nothing beats the baseline yet",
@@ -485,19 +487,19 @@ func TestTellPanicsOnAnotherTrial(t *testing.T) {
 			t.Errorf("panic %q", got)
 		}
 	}()
-	staged(t, one("A"), up, Budget{}).Tell(Observation{Trial: 2})
+	staged(t, one("A"), up, tune.Budget{}).Tell(tune.Observation{Trial: 2})
 }
 
-func TestNewStagedRefuses(t *testing.T) {
-	_, err := NewStaged(Space{
-		Baseline: Config{"x": ""}, Others: []string{"w", "w"},
-		Stages: []Stage{
-			{"", []Change{{Label: "a", Set: Config{"x": "1"}}}},
-			{"confirm", []Change{{Set: Config{"x": "1"}}}},
-			{"empty", nil},
-			{"twins", []Change{{Label: "a", Set: Config{"x": "1"}}, {Label: "a", Set: Config{"x": ""}, Replace: true}, {Label: "b"}, {Label: "c", Set: Config{"x": ""}, Replace: true}}},
+func TestNewRefuses(t *testing.T) {
+	_, err := New(tune.Space{
+		Baseline: tune.Config{"x": ""}, Others: []string{"w", "w"},
+		Stages: []tune.Stage{
+			{Changes: []tune.Change{{Label: "a", Set: tune.Config{"x": "1"}}}},
+			{Name: "confirm", Changes: []tune.Change{{Set: tune.Config{"x": "1"}}}},
+			{Name: "empty"},
+			{Name: "twins", Changes: []tune.Change{{Label: "a", Set: tune.Config{"x": "1"}}, {Label: "a", Set: tune.Config{"x": ""}, Replace: true}, {Label: "b"}, {Label: "c", Set: tune.Config{"x": ""}, Replace: true}}},
 		},
-	}, Objective{}, Budget{Trials: 3})
+	}, tune.Objective{}, tune.Budget{Trials: 3})
 	for _, want := range []string{
 		"the baseline sets no parameter", "no primary workload", `workload "w" is listed twice`, "stage 1 has no name",
 		`the stage name "confirm" is taken`, `stage "confirm": candidate 1 has no label`, `stage "empty" has no candidates`,
@@ -508,7 +510,7 @@ func TestNewStagedRefuses(t *testing.T) {
 			t.Errorf("error lacks %q:\n%v", want, err)
 		}
 	}
-	if _, err := NewStaged(Space{Baseline: Config{"x": "1"}, Primary: "w"}, up, Budget{Trials: 2}); err != nil {
+	if _, err := New(tune.Space{Baseline: tune.Config{"x": "1"}, Primary: "w"}, up, tune.Budget{Trials: 2}); err != nil {
 		t.Errorf("a space without stages: %v", err)
 	}
 }

@@ -1,12 +1,28 @@
-package tune
+// Package staged has the searches of published studies, which conclude from one or two
+// measurements of a configuration: stage by stage, and a survey.
+//
+//	s, err := staged.New(space, objective, budget)
+//	for p, ok := s.Ask(); ok; p, ok = s.Ask() {
+//		s.Tell(measured(p))
+//	}
+//	fmt.Println(s.Result().Verdict.Kind)
+//
+// Invariants: what is recommended by stages was measured twice, on fresh seeds beside the
+// baseline; what is concluded from single measurements says so.
+//
+// Deliberately absent: intervals, which so few measurements do not have (tune.Race).
+package staged
 
 import (
 	"errors"
 	"maps"
 	"slices"
+
+	"perflab/internal/field"
+	"perflab/internal/tune"
 )
 
-// Staged is the greedy search of the published studies: the baseline first,
+// Search is the greedy search of the published studies: the baseline first,
 // then stage after stage, whose best candidate goes on if it beats the
 // incumbent, and at the end baseline and winner launched again.
 //
@@ -25,52 +41,52 @@ import (
 // fresh seeds and under every workload. Only a winner that beats the baseline
 // there by the same rule is recommended; else the baseline is, and the verdict
 // says that no difference was shown.
-type Staged struct {
-	Procedure
-	state *stagedState
+type Search struct {
+	tune.Procedure
+	state *state
 }
 
-var _ Strategy = (*Staged)(nil)
+var _ tune.Strategy = (*Search)(nil)
 
-// NewStaged returns a staged search, or everything that is wrong with what it
+// New returns a staged search, or everything that is wrong with what it
 // was given.
-func NewStaged(s Space, o Objective, b Budget) (*Staged, error) {
-	if err := errors.Join(s.Validate(), o.Validate(), b.validate(len(s.Stages) > 0)); err != nil {
+func New(s tune.Space, o tune.Objective, b tune.Budget) (*Search, error) {
+	if err := errors.Join(s.Validate(), o.Validate(), budgetError(s, b)); err != nil {
 		return nil, err
 	}
-	st := &Staged{state: &stagedState{space: s, objective: o, budget: b}}
-	st.Procedure = NewProcedure(st.state.run)
+	st := &Search{state: &state{space: s, objective: o, budget: b}}
+	st.Procedure = tune.NewProcedure(st.state.run)
 	return st, nil
 }
 
 // Result is what the observations so far say.
-func (s *Staged) Result() Result {
-	s.start()
+func (s *Search) Result() tune.Result {
+	s.Over() // it has begun
 	return s.state.conclude()
 }
 
-// stagedState is how far a staged search has come.
-type stagedState struct {
-	space     Space
-	objective Objective
-	budget    Budget
-	ask       func(Proposal) Observation
+// state is how far a staged search has come.
+type state struct {
+	space     tune.Space
+	objective tune.Objective
+	budget    tune.Budget
+	ask       func(tune.Proposal) tune.Observation
 	finished  bool
 	trials    []*trial
 
 	base, lead           *trial // lead is the incumbent; nil while nothing could be measured
 	baseAgain, leadAgain *trial // of the confirmation
-	decisions            []Decision
-	current              *Decision // of the stage under way
+	decisions            []tune.Decision
+	current              *tune.Decision // of the stage under way
 }
 
 // run is the search. It is suspended in measure while a trial is under way.
-func (s *stagedState) run(ask func(Proposal) Observation) {
+func (s *state) run(ask func(tune.Proposal) tune.Observation) {
 	s.ask = ask
-	s.base = s.measure(Proposal{
-		Stage: BaselineStage, Label: BaselineStage,
-		Config: Change{}.Apply(s.space.Baseline), Workloads: []string{s.space.Primary},
-	}, theBaseline.candidate)
+	s.base = s.measure(tune.Proposal{
+		Stage: tune.BaselineStage, Label: tune.BaselineStage,
+		Config: tune.Change{}.Apply(s.space.Baseline), Workloads: []string{s.space.Primary},
+	}, tune.TheBaseline)
 	if s.base.measured() {
 		s.lead = s.base
 	}
@@ -81,19 +97,44 @@ func (s *stagedState) run(ask func(Proposal) Observation) {
 	s.finished = true
 }
 
+// reserve is the number of launches that the confirmation may take.
+const reserve = 2
+
+// budgetError says what is wrong with a budget. It is spent on the search only as far as the
+// confirmation stays affordable: candidates that do not fit are left out with a note, and the
+// confirmation always takes place.
+func budgetError(s tune.Space, b tune.Budget) error {
+	if len(s.Stages) > 0 && b.Trials > 0 && b.Trials < 2+reserve {
+		return field.Errorf("budget", "a budget of %d trials leaves none for a candidate: the baseline takes 1 and the confirmation %d, so give at least %d", b.Trials, reserve, 2+reserve)
+	}
+	return b.Validate()
+}
+
+// spent says why another trial of the search does not fit, each launch taken to be as long as
+// the longest so far, so that further workloads may exceed a budget of time; nil where one does.
+func (s *state) spent() *tune.Finding {
+	b := s.budget
+	if b.Trials > 0 && len(s.trials)+1+reserve > b.Trials {
+		return &tune.Finding{Kind: tune.NoTrialsLeft, N: b.Trials, Of: reserve}
+	}
+	if sum, longest := seconds(s.trials); b.Time > 0 && sum+(1+reserve)*longest > b.Time.Seconds() {
+		return &tune.Finding{Kind: tune.NoTimeLeft, Seconds: b.Time.Seconds()}
+	}
+	return nil
+}
+
 // measure proposes a trial and takes its end.
-func (s *stagedState) measure(p Proposal, name string) *trial {
+func (s *state) measure(p tune.Proposal, name string) *trial {
 	p.Trial = len(s.trials) + 1
-	end := s.ask(p)
-	t := &trial{Proposal: p, name: name, end: end, score: s.objective.score(end.Status, end.Figures[s.space.Primary])}
+	t := ended(s.objective, s.space.Primary, p, name, s.ask(p))
 	s.trials = append(s.trials, t)
 	return t
 }
 
 // stage measures every candidate, then decides.
-func (s *stagedState) stage(st Stage) {
+func (s *state) stage(st tune.Stage) {
 	before := s.lead
-	d := Decision{Stage: st.Name, Before: before.id()}
+	d := tune.Decision{Stage: st.Name, Before: before.id()}
 	s.current = &d
 	var best *trial
 	for _, c := range st.Changes {
@@ -105,11 +146,11 @@ func (s *stagedState) stage(st Stage) {
 		if !slices.Contains(d.Trials, t.Trial) {
 			d.Trials = append(d.Trials, t.Trial)
 		}
-		if t != before && (best == nil || s.objective.prefer(t.score, best.score)) {
+		if t != before && (best == nil || s.objective.Order(t.score, best.score) < 0) {
 			best = t
 		}
 	}
-	if best.measured() && (before == nil || s.objective.beats(best.score, before.score)) {
+	if best.measured() && (before == nil || s.objective.Beats(best.score, before.score)) {
 		s.lead = best
 	}
 	d.Winner = s.lead.id()
@@ -121,7 +162,7 @@ func (s *stagedState) stage(st Stage) {
 
 // try measures a candidate, or finds the trial that did; a nil trial comes
 // with why there is none.
-func (s *stagedState) try(stage string, c Change) (*trial, *Finding) {
+func (s *state) try(stage string, c tune.Change) (*trial, *tune.Finding) {
 	incumbent, name := s.base.Config, c.Label
 	if s.lead != nil {
 		incumbent = s.lead.Config
@@ -133,10 +174,10 @@ func (s *stagedState) try(stage string, c Change) (*trial, *Finding) {
 	if t := s.find(config); t != nil {
 		return t, nil
 	}
-	if why := s.budget.spent(s.trials); why != nil {
+	if why := s.spent(); why != nil {
 		return nil, why
 	}
-	t := s.measure(Proposal{Stage: stage, Label: c.Label, Config: config, Workloads: []string{s.space.Primary}}, name)
+	t := s.measure(tune.Proposal{Stage: stage, Label: c.Label, Config: config, Workloads: []string{s.space.Primary}}, name)
 	if t.measured() && !s.base.measured() && maps.Equal(config, s.base.Config) {
 		s.base, t.name = t, s.base.name // a second attempt at the baseline came through
 	}
@@ -144,9 +185,9 @@ func (s *stagedState) try(stage string, c Change) (*trial, *Finding) {
 }
 
 // find returns the trial that measured a configuration, or had it refused.
-func (s *stagedState) find(c Config) *trial {
+func (s *state) find(c tune.Config) *trial {
 	for _, t := range s.trials {
-		settled := t.end.Status == Measured || t.end.Status == Refused
+		settled := t.end.Status == tune.Measured || t.end.Status == tune.Refused
 		if settled && maps.Equal(t.Config, c) {
 			return t
 		}
@@ -154,31 +195,31 @@ func (s *stagedState) find(c Config) *trial {
 	return nil
 }
 
-func (s *stagedState) entry(label string, t, before *trial, why *Finding) Entry {
+func (s *state) entry(label string, t, before *trial, why *tune.Finding) tune.Entry {
 	if t == nil {
-		return Entry{Label: label, Finding: why}
+		return tune.Entry{Label: label, Finding: why}
 	}
-	return Entry{
+	return tune.Entry{
 		Label: label, Trial: t.Trial,
 		Gain: s.gain(before, t), Total: s.gain(s.base, t),
 		Finding: s.note(t),
 	}
 }
 
-func (s *stagedState) gain(before, after *trial) *float64 {
+func (s *state) gain(before, after *trial) *float64 {
 	return s.objective.Gain(before.figures(s.space.Primary), after.figures(s.space.Primary))
 }
 
-func (s *stagedState) confirm() {
+func (s *state) confirm() {
 	if s.lead == nil {
 		return
 	}
 	workloads := append([]string{s.space.Primary}, s.space.Others...)
 	again := func(t *trial, label string) *trial {
-		return s.measure(Proposal{Stage: ConfirmStage, Label: label, Config: t.Config, Workloads: workloads, Pass: 1}, t.name)
+		return s.measure(tune.Proposal{Stage: tune.ConfirmStage, Label: label, Config: t.Config, Workloads: workloads, Pass: 1}, t.name)
 	}
 	if s.base.measured() {
-		s.baseAgain = again(s.base, BaselineStage)
+		s.baseAgain = again(s.base, tune.BaselineStage)
 	}
 	if s.lead != s.base {
 		s.leadAgain = again(s.lead, s.lead.name)
@@ -188,12 +229,12 @@ func (s *stagedState) confirm() {
 // conclude names what to use. Only figures of the confirming pass are
 // compared with each other here: the search's own are biased, since the best
 // of several measurements was picked by them.
-func (s *stagedState) conclude() Result {
-	r := Result{Stages: slices.Clone(s.decisions)}
+func (s *state) conclude() tune.Result {
+	r := tune.Result{Stages: slices.Clone(s.decisions)}
 	if d := s.current; d != nil && len(d.Entries) > 0 { // as far as it came
 		part := *d
 		part.Winner, part.Entries, part.Trials = d.Before, slices.Clone(d.Entries), slices.Clone(d.Trials)
-		part.Reason = &Finding{Kind: StageOpen, N: len(d.Entries), Of: len(s.space.Stages[len(s.decisions)].Changes)}
+		part.Reason = &tune.Finding{Kind: tune.StageOpen, N: len(d.Entries), Of: len(s.space.Stages[len(s.decisions)].Changes)}
 		r.Stages = append(r.Stages, part)
 	}
 	r.Baseline, r.BaselineConfirm = s.base.id(), s.baseAgain.id()
@@ -224,7 +265,7 @@ func (s *stagedState) conclude() Result {
 }
 
 // confirmed reports whether every trial of the confirmation has figures.
-func (s *stagedState) confirmed() bool {
+func (s *state) confirmed() bool {
 	return s.finished && s.lead != nil &&
 		(!s.base.measured() || s.baseAgain.measured()) &&
 		(s.lead == s.base || s.leadAgain.measured())
@@ -232,7 +273,7 @@ func (s *stagedState) confirmed() bool {
 
 // shown reports whether the second measurement repeats that the search's best
 // beats the baseline; without a baseline, that it could be confirmed on fresh seeds.
-func (s *stagedState) shown() bool {
+func (s *state) shown() bool {
 	return s.confirmed() && s.lead != s.base &&
-		(!s.base.measured() || s.objective.beats(s.leadAgain.score, s.baseAgain.score))
+		(!s.base.measured() || s.objective.Beats(s.leadAgain.score, s.baseAgain.score))
 }
