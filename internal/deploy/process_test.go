@@ -143,11 +143,10 @@ func TestProcessStopsTheObedientWithoutTheGrace(t *testing.T) {
 func TestProcessRefusedWhileHanging(t *testing.T) {
 	t.Parallel()
 	s := deploytest.Spec(t, deploytest.Never)
-	s.Timeout = time.Second
 	s.Diagnose = func(log string) (logs.Failure, bool) {
 		return logs.Failure{Line: "the reason"}, strings.Contains(log, deploytest.Hello)
 	}
-	_, err := quick().Start(t.Context(), s)
+	err := deploytest.Late(t, quick(), s, deploytest.Hello)
 	if e, ok := errors.AsType[*deploy.RefusedError](err); !ok || e.Reason != "the reason" {
 		t.Errorf("start: %v, want a refusal", err)
 	}

@@ -38,22 +38,28 @@ import (
 // soon bounds what should take a moment, on a machine that is busy.
 const soon = 20 * time.Second
 
-// late starts an engine that is never ready, and returns the error of the first start in which
-// one of its processes had time to say something: on a busy machine that takes longer, and
-// before, not the engine is late.
-func late(t *testing.T, r deploy.Runtime, process string, newSpec func() deploy.Spec) (deploy.Spec, *deploy.InfraError) {
+// Late starts what is never ready, and ends the start as one that takes too long once the start
+// has read a line in the log of a process. So the start stands at the same point on a machine of
+// any speed; a limit may strike while a slow one is still starting a process.
+func Late(t *testing.T, r deploy.Runtime, s deploy.Spec, line string) error {
 	t.Helper()
-	for limit := time.Second; ; limit *= 3 {
-		s := newSpec()
-		s.Timeout = limit
-		e := failsWith[*deploy.InfraError](t, r, s)
-		b, err := os.ReadFile(filepath.Join(s.Dir, "replica-"+process+".log"))
-		// What it has said while it was stopped, the error does not know.
-		said := err == nil && strings.Contains(string(b), Hello) && !strings.Contains(e.Error(), "printed nothing") && !strings.Contains(e.Error(), "still being started")
-		if said || 3*limit > soon {
-			return s, e
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	s.Phase = func(read string) (string, bool) {
+		if strings.Contains(read, line) {
+			cancel(&deploy.LateError{Limit: s.Timeout})
 		}
+		return "", false
 	}
+	d, err := r.Start(ctx, s)
+	if err == nil {
+		stop(t, d)
+		t.Fatal("start succeeds")
+	}
+	if ctx.Err() == nil {
+		t.Fatalf("start ends before a log has %q: %v", line, err)
+	}
+	return err
 }
 
 // Spec returns a deployment of fake engines, one a behaviour, whose signatures
@@ -107,6 +113,7 @@ var suite = []conformance{
 	{"StartAndStop", startAndStop},
 	{"TwoReplicas", twoReplicas},
 	{"NeverReady", neverReady},
+	{"TooLate", tooLate},
 	{"Refuses", refuses},
 	{"RefusesUsage", refusesUsage},
 	{"DeviceBusy", deviceBusy},
@@ -177,9 +184,15 @@ func failsWith[E error](t *testing.T, r deploy.Runtime, s deploy.Spec) E {
 		stop(t, d)
 		t.Fatal("start succeeds")
 	}
-	if took := time.Since(began); took > soon {
-		t.Errorf("start fails after %v", took)
+	if took := time.Since(began); took >= s.Timeout {
+		t.Errorf("start fails after %v, as what is late would", took)
 	}
+	return as[E](t, err)
+}
+
+// as returns the error of a start as an E.
+func as[E error](t *testing.T, err error) E {
+	t.Helper()
 	e, ok := errors.AsType[E](err)
 	if !ok {
 		t.Fatalf("start: %T %v, want %T", err, err, e)
@@ -246,11 +259,33 @@ func twoReplicas(t *testing.T, r deploy.Runtime) {
 }
 
 func neverReady(t *testing.T, r deploy.Runtime) {
-	s, e := late(t, r, "0", func() deploy.Spec { return Spec(t, Never) })
-	if !strings.Contains(e.Error(), "replica 0") || !strings.Contains(e.Error()+e.Hint(), "replica-0.log") {
-		t.Errorf("error %q (%s) names neither replica nor log", e, e.Hint())
+	s := Spec(t, Never)
+	e := as[*deploy.InfraError](t, Late(t, r, s, AskedLine))
+	if !strings.Contains(e.Error(), "replica 0 is not ready after") || !strings.Contains(e.Error(), AskedLine) || !strings.Contains(e.Hint(), "replica-0.log") {
+		t.Errorf("error %q (%s) lacks the replica, its last line or its log", e, e.Hint())
 	}
 	NothingLeft(t, s, 1)
+}
+
+// tooLate is a start that its limit ends, wherever that finds it: a busy machine may not even
+// have started the engine.
+func tooLate(t *testing.T, r deploy.Runtime) {
+	s := Spec(t, Never)
+	s.Timeout = time.Second
+	began := time.Now()
+	d, err := r.Start(t.Context(), s)
+	if err == nil {
+		stop(t, d)
+		t.Fatal("start succeeds")
+	}
+	if took := time.Since(began); took < s.Timeout {
+		t.Errorf("start ends after %v, before its limit", took)
+	}
+	e := as[*deploy.InfraError](t, err)
+	if late, ok := errors.AsType[*deploy.LateError](e); !ok || late.Limit != s.Timeout || e.Hint() == "" {
+		t.Errorf("error %q (%s) lacks the limit, or what to do", e, e.Hint())
+	}
+	NothingLeft(t, s, 0)
 }
 
 func refuses(t *testing.T, r deploy.Runtime) {
@@ -422,7 +457,8 @@ func stopConcurrently(t *testing.T, r deploy.Runtime) {
 
 // mute is an engine that hangs before it listens.
 func mute(t *testing.T, r deploy.Runtime) {
-	s, e := late(t, r, "0", func() deploy.Spec { return Spec(t, Mute) })
+	s := Spec(t, Mute)
+	e := as[*deploy.InfraError](t, Late(t, r, s, Hello))
 	if !strings.Contains(e.Error(), "not ready after") || !strings.Contains(e.Error(), Hello) {
 		t.Errorf("error %q tells neither limit nor last line", e)
 	}
@@ -574,14 +610,12 @@ func peerDies(t *testing.T, r deploy.Runtime) {
 }
 
 func peerNeverUp(t *testing.T, r deploy.Runtime) {
-	s, e := late(t, r, "0.worker", func() deploy.Spec {
-		s := Spec(t, Ready)
-		worker := Beside(t, s.Dir, "worker", Worker)
-		worker.Up = "no worker says this"
-		s.Replicas[0].Peers = []deploy.Peer{worker}
-		return s
-	})
-	if !strings.Contains(e.Error(), "replica 0's worker") {
+	s := Spec(t, Ready)
+	worker := Beside(t, s.Dir, "worker", Worker)
+	worker.Up = "no worker says this"
+	s.Replicas[0].Peers = []deploy.Peer{worker}
+	e := as[*deploy.InfraError](t, Late(t, r, s, WorkerLine))
+	if !strings.Contains(e.Error(), "replica 0's worker is not ready after") {
 		t.Errorf("error %q does not name the peer", e)
 	}
 	NothingLeft(t, s, 1)
@@ -656,16 +690,20 @@ func engineRefuses(t *testing.T, r deploy.Runtime) {
 }
 
 func engineNeverReady(t *testing.T, r deploy.Runtime) {
-	s, e := late(t, r, "0.prefill-0", func() deploy.Spec { return pools(t, 1, Ready, Never, Ready) })
-	// On a busy machine the time is over while the other is still being reached.
-	if !strings.Contains(e.Error(), "replica 0's ") || !strings.Contains(e.Error(), " is not ready after") {
-		t.Errorf("error %q does not name an engine", e)
+	s := pools(t, 1, Ready, Never, Ready)
+	e := as[*deploy.InfraError](t, Late(t, r, s, AskedLine))
+	if !strings.Contains(e.Error(), "replica 0's prefill-0 is not ready after") {
+		t.Errorf("error %q does not name the engine", e)
+	}
+	if _, err := os.Stat(filepath.Join(s.Dir, "replica-0.log")); err == nil {
+		t.Error("the router was started")
 	}
 	NothingLeft(t, s, 1)
 }
 
 func routerNeverReady(t *testing.T, r deploy.Runtime) {
-	s, e := late(t, r, "0", func() deploy.Spec { return pools(t, 1, Never, Ready, Ready) })
+	s := pools(t, 1, Never, Ready, Ready)
+	e := as[*deploy.InfraError](t, Late(t, r, s, AskedLine))
 	if !strings.Contains(e.Error(), "replica 0 is not ready after") {
 		t.Errorf("error %q does not name the router", e)
 	}

@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -25,7 +26,7 @@ type Behaviour string
 // Behaviours of fake engines.
 const (
 	Ready    Behaviour = "ready"    // answers 503 for a moment, then 200; /die ends it
-	Never    Behaviour = "never"    // answers 503 for ever
+	Never    Behaviour = "never"    // answers 503 for ever; says AskedLine when it is first asked
 	Refuse   Behaviour = "refuse"   // prints a signature and exits with status 1
 	Busy     Behaviour = "busy"     // says that another process holds the device, and exits with status 1
 	Usage    Behaviour = "usage"    // prints a usage error and exits with status 2
@@ -52,6 +53,7 @@ const (
 	CrashLine    = "RuntimeError: something else"
 	UsageMessage = "unrecognized arguments: --no-such-flag"
 	WorkerLine   = "worker is up"
+	AskedLine    = "fake engine is asked whether it is ready"
 	BusyLine     = "the device is held by another process"
 )
 
@@ -256,8 +258,12 @@ func squat() error {
 func serve(b Behaviour, pids string) error {
 	const loading = 30 * time.Millisecond
 	started := time.Now()
+	var asked sync.Once
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) {
+		if b == Never {
+			asked.Do(func() { fmt.Println(AskedLine) })
+		}
 		if b == Never || time.Since(started) < loading {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
