@@ -63,14 +63,22 @@ func Late(t *testing.T, r deploy.Runtime, s deploy.Spec, line string) error {
 }
 
 // Spec returns a deployment of fake engines, one a behaviour, whose signatures
-// are the lines that Refuse and a dying engine print.
+// are the lines that Refuse and a dying engine print. Processes start one after another, so
+// each adds to the limit of the start.
 func Spec(t testing.TB, behaviours ...Behaviour) deploy.Spec {
 	t.Helper()
-	s := deploy.Spec{Name: "trial 3", Dir: t.TempDir(), Timeout: soon, Health: "/health", Diagnose: diagnose}
+	s := deploy.Spec{Name: "trial 3", Dir: t.TempDir(), Timeout: soon * time.Duration(max(1, len(behaviours))), Health: "/health", Diagnose: diagnose}
 	for _, b := range behaviours {
 		s.Replicas = append(s.Replicas, Engine(t, s.Dir, b))
 	}
 	return s
+}
+
+// addPeers puts peers beside the front process of the first replica, and adds to the limit what they
+// may take.
+func addPeers(s *deploy.Spec, peers ...deploy.Peer) {
+	s.Replicas[0].Peers = append(s.Replicas[0].Peers, peers...)
+	s.Timeout += soon * time.Duration(len(peers))
 }
 
 func diagnose(log string) (logs.Failure, bool) {
@@ -557,7 +565,7 @@ func peers(t *testing.T, r deploy.Runtime) {
 	s := Spec(t, Ready)
 	worker, setup := Beside(t, s.Dir, "worker", Worker), Beside(t, s.Dir, "setup", Setup)
 	worker.Up, setup.Once = WorkerLine, true
-	s.Replicas[0].Peers = []deploy.Peer{worker, setup}
+	addPeers(&s, worker, setup)
 	d := Start(t, r, s)
 	if status := Get(t.Context(), d.Targets()[0]+"/health"); status != 200 {
 		t.Errorf("target answers %d, want 200", status)
@@ -583,7 +591,7 @@ func peers(t *testing.T, r deploy.Runtime) {
 // others say about its end.
 func peerRefuses(t *testing.T, r deploy.Runtime) {
 	s := Spec(t, Never)
-	s.Replicas[0].Peers = []deploy.Peer{Beside(t, s.Dir, "rank1", Refuse)}
+	addPeers(&s, Beside(t, s.Dir, "rank1", Refuse))
 	if e := failsWith[*deploy.RefusedError](t, r, s); e.Reason != RefusalLine || !strings.Contains(e.Log, "replica-0.rank1.log") {
 		t.Errorf("refused with %+v", e)
 	}
@@ -594,7 +602,7 @@ func peerDies(t *testing.T, r deploy.Runtime) {
 	s := Spec(t, Ready)
 	worker := Beside(t, s.Dir, "worker", Worker)
 	worker.Up = WorkerLine
-	s.Replicas[0].Peers = []deploy.Peer{worker}
+	addPeers(&s, worker)
 	d := Start(t, r, s)
 	kill(t, PIDs(t, s.Dir)[0]) // whichever of the two it is: either's end ends the deployment
 	select {
@@ -613,7 +621,7 @@ func peerNeverUp(t *testing.T, r deploy.Runtime) {
 	s := Spec(t, Ready)
 	worker := Beside(t, s.Dir, "worker", Worker)
 	worker.Up = "no worker says this"
-	s.Replicas[0].Peers = []deploy.Peer{worker}
+	addPeers(&s, worker)
 	e := as[*deploy.InfraError](t, Late(t, r, s, WorkerLine))
 	if !strings.Contains(e.Error(), "replica 0's worker is not ready after") {
 		t.Errorf("error %q does not name the peer", e)
@@ -626,7 +634,7 @@ func peerNeverUp(t *testing.T, r deploy.Runtime) {
 func pools(t *testing.T, replicas int, router, prefill, decode Behaviour) deploy.Spec {
 	t.Helper()
 	s := Spec(t, slices.Repeat([]Behaviour{router}, replicas)...)
-	s.Timeout *= 3 // as many processes as three of the others start
+	s.Timeout *= 3 // a replica has as many processes
 	for i := range s.Replicas {
 		front := &s.Replicas[i]
 		for j, name := range []string{"prefill-0", "decode-0"} {

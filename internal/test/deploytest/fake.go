@@ -61,7 +61,7 @@ const (
 	behaviourEnv = "PERFLAB_FAKE_ENGINE"
 	behindEnv    = "PERFLAB_FAKE_BEHIND" // set where engines must be ready behind it
 	pidsEnv      = "PERFLAB_FAKE_PIDS"   // directory with one file a process, named by its id
-	fakeLife     = time.Minute           // a fake that a broken test leaves behind ends by itself
+	fakeLife     = 5 * time.Minute       // longer than a start may take; a fake that a broken test leaves behind ends by itself
 )
 
 // Engine returns a replica that runs the test binary as a fake engine; dir is
