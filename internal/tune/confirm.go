@@ -626,15 +626,18 @@ func (k *confirmation) noise() (sd float64, n int) {
 
 // What the confirmation is kept: rounds of a pair. Until something leads by what matters they
 // are one for each launchesPerRound of the budget, at most moreRounds above the least; then
-// as many as show the gain of what leads with usualPower, of at most mostKept of all launches.
-// One more is for the command without what it probably does not need, and from reducedBudget on
-// some for what else may go.
+// as many as show the gain of what leads with usualPower, of at most mostKept of all launches, or
+// of a small budget keptOfSmall. One more is for a launch that is lost, or else for the command
+// without what it probably does not need, where there are sparesFrom launches; and from
+// reducedBudget on some are for what else may go.
 const (
 	launchesPerRound = 6
-	moreRounds       = 2
+	moreRounds       = 1
+	sparesFrom       = 12
 	reducedBudget    = 40
 	usualPower       = 0.9
-	mostKept         = 4.0 / 7
+	mostKept         = 0.42
+	keptOfSmall      = 4.0 / 7
 )
 
 // searching is the number of launches left for the search: what the confirmation needs
@@ -642,11 +645,40 @@ const (
 func (m *model) searching() int {
 	total := m.left() + len(m.trials)
 	rounds := m.plannedRounds(total)
-	if lead := m.leader(); lead != nil && m.based() && !m.isBase(lead.trial.Config) && lead.mean > math.Log1p(m.objective.MinGain) {
-		sd, _, _ := m.spread()
-		most := min(int(mostKept*float64(total)/2), mostRounds*m.options.Rounds)
-		level := stat.SequentialConfidence(m.options.Rounds, most, most, confidence)
-		rounds = max(m.options.Rounds, min(stat.LaunchesFor(sd, lead.mean, level, usualPower), most))
+	if lead := m.leader(); lead != nil && m.based() && lead.score.class == meeting {
+		if gain := m.toShow(lead); gain > math.Log1p(m.objective.MinGain) {
+			share := mostKept
+			if total < smallBudget {
+				share = keptOfSmall
+			}
+			most := min(int(share*float64(total)/2), mostRounds*m.options.Rounds)
+			level := stat.SequentialConfidence(m.options.Rounds, most, most, confidence)
+			rounds = max(m.options.Rounds, min(stat.LaunchesFor(m.launchSpread(), gain, level, usualPower), most))
+		}
 	}
 	return m.left() - m.kept(total, rounds)
+}
+
+// toShow is by how much, as a logarithm, what leads goes before the baseline: in the objective
+// or, where it meets a bound that the baseline misses, in the bound's figure.
+func (m *model) toShow(lead *standing) float64 {
+	gain := lead.mean
+	for _, b := range m.bounds.SLOs {
+		theirs, mine := m.baseFigure(b.Metric), logPositive(lead.trial.merged[b.Metric])
+		if math.IsNaN(theirs) || math.IsNaN(mine) || b.Holds(map[string]float64{b.Metric: math.Exp(theirs)}) {
+			continue
+		}
+		if b.Op == ">=" {
+			theirs, mine = mine, theirs
+		}
+		gain = max(gain, theirs-mine)
+	}
+	return gain
+}
+
+// launchSpread is the noise between launches, by repeated ones and by how far single ones are
+// from what is thought of their configurations.
+func (m *model) launchSpread() float64 {
+	sd, _, _ := m.spread()
+	return max(sd, m.fit().Launch())
 }

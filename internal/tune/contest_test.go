@@ -201,7 +201,7 @@ func (narrow) Steps(Config) []Change { return nil }
 // none of those that tell of what is left.
 func TestRaceChecksByFreshLaunches(t *testing.T) {
 	t.Parallel()
-	won, reduced, wrong, n := 0, 0, 0, 300
+	won, reduced, wrong, n := 0, 0, 0, 360
 	for seed := range uint64(n) {
 		f := world(seed)
 		f.wrong, f.sd = nil, 0.02

@@ -325,8 +325,11 @@ const (
 
 // worthwhile is the least expected gain that a launch is for.
 func (h *history) worthwhile() float64 {
-	if h.budget.Trials == 0 && h.budget.Time == 0 {
+	if !h.bounded() {
 		return leastWorthUnbounded * h.objective.MinGain
 	}
 	return leastWorth * h.objective.MinGain
 }
+
+// bounded reports whether a budget ends the search.
+func (h *history) bounded() bool { return h.budget.Trials > 0 || h.budget.Time > 0 }

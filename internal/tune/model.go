@@ -327,6 +327,17 @@ func (m *model) leader() *standing {
 	return nil
 }
 
+// baseFigure is the logarithm of a figure of the baseline, by its launches.
+func (m *model) baseFigure(metric string) float64 {
+	sum, n := 0.0, 0.0
+	for _, t := range m.base {
+		if v := logPositive(t.merged[metric]); t.measured() && !math.IsNaN(v) {
+			sum, n = sum+v, n+1
+		}
+	}
+	return sum / n
+}
+
 // rival is the leader, as others are held against it.
 func (m *model) rival() *surrogate.Rival {
 	lead := m.leader()

@@ -69,11 +69,11 @@ func (h *history) unplanned(all int) int { return all - h.kept(all, h.plannedRou
 // the further rounds that a small gain of what leads so far would take.
 func (h *history) searchingNamed() int { return h.unplanned(h.left()+len(h.trials)) - len(h.trials) }
 
-// kept is the number of launches for rounds of a pair, for the command without what it
-// probably does not need, and for what else may go where there are so many in all.
+// kept is the number of launches for rounds of a pair, for one that is lost, and for what else
+// may go where there are so many in all.
 func (h *history) kept(all, rounds int) int {
 	n := 2 * rounds
-	if all >= smallBudget {
+	if all >= sparesFrom {
 		n++
 	}
 	if all >= reducedBudget {

@@ -100,8 +100,8 @@ func (s *raceState) nextOption() *option {
 	p := s.pool()
 	p.climb()
 	best := p.best(1)
-	if len(best) > 0 && best[0].worth < curious*s.objective.MinGain {
-		for _, look := range []func() *option{p.transplant, p.unseen} {
+	if len(best) > 0 && best[0].worth < s.curiosity()*s.objective.MinGain {
+		for _, look := range []func() *option{p.transplant, p.uncovered} {
 			if o := look(); o != nil {
 				return o
 			}
@@ -109,6 +109,11 @@ func (s *raceState) nextOption() *option {
 	}
 	if len(best) > 0 && best[0].worth < doubted*s.objective.MinGain && s.leader() != nil {
 		if o := p.doubtful(); o != nil {
+			return o
+		}
+	}
+	if s.bounded() && (len(best) == 0 || best[0].worth < s.worthwhile()) {
+		if o := p.uncovered(); o != nil {
 			return o
 		}
 	}
@@ -123,11 +128,21 @@ func (s *raceState) nextOption() *option {
 	return best[0]
 }
 
-// curious is the expected gain of a launch, in units of the gain that matters, under which
-// it is better spent on a choice that the leader's engine has never run with: what is
-// expected is no better than the predictor, and a launch of each choice shows where that is
-// wrong.
-const curious = 1
+// The expected gain of a launch, in units of the gain that matters, under which it is better
+// spent on what has not run yet: what is expected is no better than the predictor, and launches
+// of all values together with others show where that is wrong. A small budget has fewer launches
+// to follow what they show.
+const (
+	curious        = 2
+	curiousOfSmall = 1
+)
+
+func (s *raceState) curiosity() float64 {
+	if !s.bounded() || s.left()+len(s.trials) < smallBudget {
+		return curiousOfSmall
+	}
+	return curious
+}
 
 // transplant is the leader's configuration on another engine, where that engine has run with
 // no choices like these and may yet be better: what suits a load in one mostly suits it in
@@ -203,36 +218,6 @@ func (p *pool) doubtful() *option {
 		b := p.rival().Doubt(p.point(o.config))
 		if gain := surrogate.Expected(b.Mean, b.SD) * p.runChance(o.config); gain > most {
 			best, most = o, gain
-		}
-	}
-	return best
-}
-
-// unseen is the most promising option with a choice that the leader's engine has not run
-// with; nil where it has run with all.
-func (p *pool) unseen() *option {
-	lead := p.leader()
-	if lead == nil {
-		return nil
-	}
-	engine := lead.trial.Config[engineParameter]
-	seen := map[string]bool{}
-	for _, t := range p.trials {
-		if t.Config[engineParameter] == engine && !t.spoiled() {
-			for _, axis := range p.axes {
-				seen[axis.Name+" "+t.Config[axis.Name]] = true
-			}
-		}
-	}
-	var best *option
-	most := 0.0
-	for _, o := range p.options {
-		fresh := slices.ContainsFunc(p.axes, func(d Dimension) bool { return !d.Ordered && !seen[d.Name+" "+o.config[d.Name]] })
-		if o.config[engineParameter] != engine || !fresh {
-			continue
-		}
-		if worth := p.thought(o.config) * p.runChance(o.config); best == nil || worth > most {
-			best, most = o, worth
 		}
 	}
 	return best

@@ -3,13 +3,14 @@ package tune
 import "math"
 
 // What may be why a configuration was refused: its engine as such, a value on this
-// engine, a value whatever the engine, or nothing but the whole of it; and how likely
+// engine, a value whatever the engine, two values together, or nothing but the whole of it; and how likely
 // each is beside the others before anything is known.
 const (
 	blameEngine = 2.0
 	blameOn     = 0.4
 	blameValue  = 0.5
 	blameWhole  = 0.5
+	blamePair   = 0.05
 	blameAgain  = 8 // by how much a cause gains with each further refusal that it explains
 	// brokenShare is how much of a refusal a launch is that our machinery lost: mostly it
 	// says nothing of the configuration, unless it happens again and again.
@@ -21,14 +22,15 @@ const (
 
 // usuallyRuns is the chance that a configuration runs of which nothing is known, and
 // seldomFits a factor for one of which the predictor says nothing, though it does of
-// others of its engine: mostly it has no room.
+// others of its engine: mostly it has no room. It weighs as much as seldomWeight launches.
 const (
-	usuallyRuns = 0.95
-	seldomFits  = 0.15
+	usuallyRuns  = 0.95
+	seldomFits   = 0.1
+	seldomWeight = 2.0
 )
 
-// cause is what a refusal may be laid to.
-type cause struct{ engine, name, value string }
+// cause is what a refusal may be laid to: also and with are a second value.
+type cause struct{ engine, name, value, also, with string }
 
 // suspect is a cause with its weight.
 type suspect struct {
@@ -45,9 +47,16 @@ func (m *model) suspects(c Config, key string) []suspect {
 			continue
 		}
 		v := c[axis.Name]
-		out = append(out, suspect{cause{engine, axis.Name, v}, blameOn})
+		out = append(out, suspect{cause{engine: engine, name: axis.Name, value: v}, blameOn})
 		if v != "" {
-			out = append(out, suspect{cause{"", axis.Name, v}, blameValue})
+			out = append(out, suspect{cause{name: axis.Name, value: v}, blameValue})
+		}
+	}
+	for i, a := range m.axes {
+		for _, b := range m.axes[i+1:] {
+			if a.Name != engineParameter && b.Name != engineParameter {
+				out = append(out, suspect{cause{"", a.Name, c[a.Name], b.Name, c[b.Name]}, blamePair})
+			}
 		}
 	}
 	return out
@@ -114,7 +123,23 @@ func (m *model) runChance(config Config) float64 {
 		chance *= 1 - m.blamed[s.cause]
 	}
 	if p.figures == nil && m.foretells[config[engineParameter]] {
-		chance *= seldomFits
+		chance *= m.unforetold()
 	}
 	return chance
+}
+
+// unforetold is the chance that a configuration runs of which the predictor says nothing: as often as
+// such ones did.
+func (m *model) unforetold() float64 {
+	n, ran := seldomWeight, seldomWeight*seldomFits
+	for _, t := range m.trials {
+		if t.open || t.spoiled() || m.predict(t.Config).figures != nil || !m.foretells[t.Config[engineParameter]] {
+			continue
+		}
+		n++
+		if t.measured() {
+			ran++
+		}
+	}
+	return ran / n
 }

@@ -21,7 +21,8 @@ import (
 // far. It works on logarithms of ratios to the baseline, x for predicted and y
 // for measured:
 //
-//	y(c) = x(c) + slope(engine)*x(c) + bias(engine) + sum over parameters of part(value) + rest(c) + own(c) + noise
+//	y(c) = x(c) + slope(engine)*x(c) + bias(engine) + sum over parameters of part(value)
+//	       + sum over two parameters of pair(value, value) + rest(c) + own(c) + noise
 //
 // Slope and bias are how wrong the predictor is about an engine, the parts how wrong it
 // is about a value as such, wherever it is used: a layout, a checkpoint, a limit. Rest
@@ -34,7 +35,8 @@ import (
 // what is thought of a configuration is the mean over the views. A predictor that errs
 // here loses its weight with every launch that shows it. Without predictions x is 0.
 //
-// Rasmussen and Williams, Gaussian Processes for Machine Learning (2006),
+// The sums over one and two parameters are an additive Gaussian process (Duvenaud, Nickisch and
+// Rasmussen 2011). Rasmussen and Williams, Gaussian Processes for Machine Learning (2006),
 // chapters 2 and 5; the kernel of the rest is theirs for categorical inputs
 // (exponential in the distance).
 type Model struct {
@@ -65,11 +67,12 @@ type view struct {
 
 // spreads of the predictor's errors, as standard deviations of logarithms.
 type spreads struct {
-	part, rest, own float64
-	engine, slope   float64
-	launch          float64 // between launches of one configuration
-	odd             int     // the parameter about which it is wrong by oddSpread; -1: none
-	alone           bool    // earlier studies say nothing of this one
+	part, pair    float64
+	rest, own     float64
+	engine, slope float64
+	launch        float64 // between launches of one configuration
+	odd           int     // the parameter about which it is wrong by oddSpread; -1: none
+	alone         bool    // earlier studies say nothing of this one
 }
 
 const (
@@ -87,6 +90,7 @@ const (
 var (
 	partSpreads = []float64{0.08, 0.03, 0.25}
 	restSpreads = []float64{0.06, 0.02, 0.2}
+	pairSpreads = []float64{0.01, 0.06}
 	ownSpreads  = []float64{0.01, 0.1}
 	launchNoise = []float64{0.012, 0.05}
 	trusts      = []struct{ engine, slope, weight float64 }{{0.15, 0.25, 0.7}, {0.7, 1, 0.3}}
@@ -95,7 +99,7 @@ var (
 // doubtful is a view that is kept whatever the measurements say: they are mostly of what is
 // alike, and say little of the rest. It has no weight in what is thought; it says where to look
 // when nothing is expected of anything.
-var doubtful = spreads{part: 0.25, rest: 0.2, own: 0.01, engine: 0.7, slope: 1, launch: 0.012, odd: -1}
+var doubtful = spreads{part: 0.25, pair: 0.06, rest: 0.2, own: 0.01, engine: 0.7, slope: 1, launch: 0.012, odd: -1}
 
 // Weights of what competes before anything is measured, and how many views are kept: those
 // that have most of the weight.
@@ -145,13 +149,15 @@ func competing() []view {
 	}
 	var out []view
 	for i, part := range partSpreads {
-		for j, rest := range restSpreads {
-			for k, own := range ownSpreads {
-				for l, launch := range launchNoise {
-					w := weigh(i, len(partSpreads)) + weigh(j, len(restSpreads)) + weigh(k, len(ownSpreads)) + weigh(l, len(launchNoise))
-					for _, t := range trusts {
-						prior := w + math.Log(t.weight*evenWeight)
-						out = append(out, view{spreads: spreads{part, rest, own, t.engine, t.slope, launch, -1, false}, prior: prior})
+		for h, pair := range pairSpreads {
+			for j, rest := range restSpreads {
+				for k, own := range ownSpreads {
+					for l, launch := range launchNoise {
+						w := weigh(i, len(partSpreads)) + weigh(h, len(pairSpreads)) + weigh(j, len(restSpreads)) + weigh(k, len(ownSpreads)) + weigh(l, len(launchNoise))
+						for _, t := range trusts {
+							prior := w + math.Log(t.weight*evenWeight)
+							out = append(out, view{spreads: spreads{part, pair, rest, own, t.engine, t.slope, launch, -1, false}, prior: prior})
+						}
 					}
 				}
 			}
@@ -282,6 +288,15 @@ func (s *Model) At(p Point) (mean, sd float64) {
 	return mean, math.Sqrt(max(0, square-mean*mean))
 }
 
+// Launch is the noise between launches of one configuration, as the views have it.
+func (s *Model) Launch() float64 {
+	sum := 0.0
+	for _, v := range s.views {
+		sum += v.weight * v.launch
+	}
+	return sum
+}
+
 // Rival is a configuration that others are held against.
 type Rival struct {
 	model *Model
@@ -366,6 +381,7 @@ type relation struct {
 	same     []float64 // by parameter: 1 the same value, 0 another; near numbers in between
 	sum      float64   // of same, numbers for a part
 	all      float64   // of same
+	pairs    float64   // of products of what two parameters have in common
 	alike    float64   // of all together: exp of the negative distance
 	equal    float64   // 1: the same; most of it where they differ in numbers that are predicted to change nothing
 	engine   bool      // is the same
@@ -386,6 +402,8 @@ const (
 	sameEffect  = 0.005
 	numberShare = 0.2 // of the variance that choices have: what is wrong about a number is less
 	defaultLike = 0.3 // how much a number resembles the engine's own, which is not known
+
+	numberBesides = 0.3
 )
 
 // relate compares two configurations. Each of its figures is a covariance in itself: of
@@ -401,7 +419,7 @@ func relate(p, q Point) relation {
 	}
 	r.offset = p.Study == q.Study && p.Study > 0
 	// Of numbers that are predicted, a part resembles by what is predicted of them.
-	ladder, effect := 1.0, 0.0
+	ladder, effect, before := 1.0, 0.0, 0.0
 	if p.Known || q.Known {
 		ladder = 1 - idleAlike
 	}
@@ -430,6 +448,9 @@ func relate(p, q Point) relation {
 			r.equal *= ladder*equal + effect
 		}
 		r.all += r.same[i]
+		share := besides(a.Ordered, same, r.same[i])
+		r.pairs += share * before
+		before += share
 		if a.Ordered {
 			r.sum += numberShare * r.same[i]
 		} else {
@@ -439,12 +460,24 @@ func relate(p, q Point) relation {
 	return r
 }
 
+// besides is how much two values of a parameter have in common where another is with them: of
+// numbers the same alone, and less.
+func besides(ordered, same bool, like float64) float64 {
+	switch {
+	case !ordered:
+		return like
+	case same:
+		return numberBesides
+	}
+	return 0
+}
+
 // kernel is the covariance of the predictor's errors about two configurations.
 func (v *view) kernel(r relation) float64 {
 	if v.alone && r.apart {
 		return 0
 	}
-	k := v.rest*v.rest*r.alike + v.own*v.own*r.equal
+	k := v.rest*v.rest*r.alike + v.own*v.own*r.equal + v.pair*v.pair*r.pairs
 	part := v.part * v.part * r.sum
 	if v.odd >= 0 {
 		part += oddSpread * oddSpread * r.same[v.odd]
