@@ -664,7 +664,7 @@ func (m *model) searching() int {
 func (m *model) toShow(lead *standing) float64 {
 	gain := lead.mean
 	for _, b := range m.bounds.SLOs {
-		theirs, mine := m.baseFigure(b.Metric), logPositive(lead.trial.merged[b.Metric])
+		theirs, mine := stat.Mean(m.baseLogs(b.Metric)), logPositive(lead.trial.merged[b.Metric])
 		if math.IsNaN(theirs) || math.IsNaN(mine) || b.Holds(map[string]float64{b.Metric: math.Exp(theirs)}) {
 			continue
 		}

@@ -94,19 +94,23 @@ func (k covered) first(c Config) bool {
 	return false
 }
 
-// most are the configurations with most values that have not run together, of some by chance and
-// of the pool's own.
-func (k covered) most(of []Config) []Config {
-	fresh := map[string]float64{}
-	var out []Config
+// look is a configuration with what its values count that have not run together.
+type look struct {
+	config Config
+	fresh  float64
+}
+
+// most are the configurations of some with most values that have not run together.
+func (k covered) most(of []Config) []look {
+	var out []look
+	have := map[string]bool{}
 	for _, c := range of {
-		key := c.key()
-		if _, have := fresh[key]; !have && k.open(c) {
-			fresh[key] = k.fresh(c)
-			out = append(out, c)
+		if key := c.key(); !have[key] && k.open(c) {
+			have[key] = true
+			out = append(out, look{c, k.fresh(c)})
 		}
 	}
-	slices.SortStableFunc(out, func(a, b Config) int { return -cmp.Compare(fresh[a.key()], fresh[b.key()]) })
+	slices.SortStableFunc(out, func(a, b look) int { return -cmp.Compare(a.fresh, b.fresh) })
 	return out[:min(len(out), uncoveredLooks)]
 }
 
@@ -125,16 +129,21 @@ func (p *pool) uncovered() *option {
 		all = append(all, o.config)
 	}
 	looks := k.most(all)
-	p.predictAhead(looks)
+	configs := make([]Config, len(looks))
+	for i, l := range looks {
+		configs[i] = l.config
+	}
+	p.predictAhead(configs)
 	var best Config
 	most := leastUncovered
-	for _, c := range looks {
+	for _, l := range looks {
+		c := l.config
 		mean, _ := p.fit().At(p.point(c))
 		behind := math.Exp(min(0, mean-lead.mean) / fallBehind)
 		if behind < firstChoice && k.first(c) {
 			behind = firstChoice
 		}
-		worth := k.fresh(c) * behind * p.runChance(c)
+		worth := l.fresh * behind * p.runChance(c)
 		if lead.score.class == meeting {
 			for _, b := range p.limits {
 				worth *= b.chance(p.model, c)

@@ -65,12 +65,7 @@ func (m *model) limitsOf() []limit {
 		if !(b.Limit > 0) {
 			continue
 		}
-		var logs []float64
-		for _, t := range m.base {
-			if v := logPositive(t.merged[b.Metric]); t.measured() && !math.IsNaN(v) {
-				logs = append(logs, v)
-			}
-		}
+		logs := m.baseLogs(b.Metric)
 		if len(logs) == 0 {
 			continue
 		}

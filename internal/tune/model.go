@@ -327,15 +327,15 @@ func (m *model) leader() *standing {
 	return nil
 }
 
-// baseFigure is the logarithm of a figure of the baseline, by its launches.
-func (m *model) baseFigure(metric string) float64 {
-	sum, n := 0.0, 0.0
+// baseLogs are the logarithms of a figure of the baseline, by its launches.
+func (m *model) baseLogs(metric string) []float64 {
+	var out []float64
 	for _, t := range m.base {
 		if v := logPositive(t.merged[metric]); t.measured() && !math.IsNaN(v) {
-			sum, n = sum+v, n+1
+			out = append(out, v)
 		}
 	}
-	return sum / n
+	return out
 }
 
 // rival is the leader, as others are held against it.

@@ -112,7 +112,7 @@ func (s *raceState) nextOption() *option {
 			return o
 		}
 	}
-	if s.bounded() && (len(best) == 0 || best[0].worth < s.worthwhile()) {
+	if s.bounded() && len(best) == 0 {
 		if o := p.uncovered(); o != nil {
 			return o
 		}

@@ -51,11 +51,7 @@ func Late(t *testing.T, r deploy.Runtime, s deploy.Spec, line string) error {
 		}
 		return "", false
 	}
-	d, err := r.Start(ctx, s)
-	if err == nil {
-		stop(t, d)
-		t.Fatal("start succeeds")
-	}
+	err := fails(ctx, t, r, s)
 	if ctx.Err() == nil {
 		t.Fatalf("start ends before a log has %q: %v", line, err)
 	}
@@ -187,15 +183,22 @@ func NothingLeft(t *testing.T, s deploy.Spec, started int) {
 func failsWith[E error](t *testing.T, r deploy.Runtime, s deploy.Spec) E {
 	t.Helper()
 	began := time.Now()
-	d, err := r.Start(t.Context(), s)
-	if err == nil {
-		stop(t, d)
-		t.Fatal("start succeeds")
-	}
+	err := fails(t.Context(), t, r, s)
 	if took := time.Since(began); took >= s.Timeout {
 		t.Errorf("start fails after %v, as what is late would", took)
 	}
 	return as[E](t, err)
+}
+
+// fails returns the error of a start that should fail.
+func fails(ctx context.Context, t *testing.T, r deploy.Runtime, s deploy.Spec) error {
+	t.Helper()
+	d, err := r.Start(ctx, s)
+	if err == nil {
+		stop(t, d)
+		t.Fatal("start succeeds")
+	}
+	return err
 }
 
 // as returns the error of a start as an E.
@@ -281,11 +284,7 @@ func tooLate(t *testing.T, r deploy.Runtime) {
 	s := Spec(t, Never)
 	s.Timeout = time.Second
 	began := time.Now()
-	d, err := r.Start(t.Context(), s)
-	if err == nil {
-		stop(t, d)
-		t.Fatal("start succeeds")
-	}
+	err := fails(t.Context(), t, r, s)
 	if took := time.Since(began); took < s.Timeout {
 		t.Errorf("start ends after %v, before its limit", took)
 	}

@@ -147,23 +147,34 @@ func competing() []view {
 		}
 		return math.Log((1 - usualWeight) / float64(n-1))
 	}
-	var out []view
-	for i, part := range partSpreads {
-		for h, pair := range pairSpreads {
-			for j, rest := range restSpreads {
-				for k, own := range ownSpreads {
-					for l, launch := range launchNoise {
-						w := weigh(i, len(partSpreads)) + weigh(h, len(pairSpreads)) + weigh(j, len(restSpreads)) + weigh(k, len(ownSpreads)) + weigh(l, len(launchNoise))
-						for _, t := range trusts {
-							prior := w + math.Log(t.weight*evenWeight)
-							out = append(out, view{spreads: spreads{part, pair, rest, own, t.engine, t.slope, launch, -1, false}, prior: prior})
-						}
-					}
-				}
+	out := []view{{spreads: spreads{odd: -1}}}
+	vary := func(values []float64, set func(s *spreads, to float64)) {
+		var next []view
+		for _, v := range out {
+			for i, to := range values {
+				w := v
+				set(&w.spreads, to)
+				w.prior += weigh(i, len(values))
+				next = append(next, w)
 			}
 		}
+		out = next
 	}
-	return out
+	vary(partSpreads, func(s *spreads, to float64) { s.part = to })
+	vary(pairSpreads, func(s *spreads, to float64) { s.pair = to })
+	vary(restSpreads, func(s *spreads, to float64) { s.rest = to })
+	vary(ownSpreads, func(s *spreads, to float64) { s.own = to })
+	vary(launchNoise, func(s *spreads, to float64) { s.launch = to })
+	var all []view
+	for _, v := range out {
+		for _, t := range trusts {
+			w := v
+			w.engine, w.slope = t.engine, t.slope
+			w.prior += math.Log(t.weight * evenWeight)
+			all = append(all, w)
+		}
+	}
+	return all
 }
 
 // unlearned are views like others to which earlier studies say nothing of this one: where their
@@ -403,7 +414,7 @@ const (
 	numberShare = 0.2 // of the variance that choices have: what is wrong about a number is less
 	defaultLike = 0.3 // how much a number resembles the engine's own, which is not known
 
-	numberBesides = 0.3
+	numberBesides = 0.3 // how much a number counts beside another value, where a choice counts 1
 )
 
 // relate compares two configurations. Each of its figures is a covariance in itself: of
