@@ -245,10 +245,7 @@ func (b Runner) measure(ctx context.Context, h result.Header, w *workload.Worklo
 	}
 	out.Client = &stats.Client
 	out.Client.Precision = precision.found()
-	for _, c := range clients {
-		most, opened := c.Sockets()
-		out.Client.Sockets, out.Client.Opened = out.Client.Sockets+most, out.Client.Opened+opened
-	}
+	out.Client.Sockets, out.Client.Opened = sockets(clients)
 	rec.Stop()
 	out.Readings = usableReadings(rec.Readings(stats.Start), h.Simulated)
 	out.Client.Cache = cache.usage(ctx)
@@ -267,4 +264,13 @@ func (b Runner) measure(ctx context.Context, h result.Header, w *workload.Worklo
 		return out, context.Cause(ctx)
 	}
 	return out, nil
+}
+
+// sockets are those that clients had open at most, and that they opened in all.
+func sockets(clients []*openai.Client) (most, opened int) {
+	for _, c := range clients {
+		m, o := c.Sockets()
+		most, opened = most+m, opened+o
+	}
+	return most, opened
 }

@@ -76,7 +76,7 @@ func TestSparkline(t *testing.T) {
 func TestMetrics(t *testing.T) {
 	p := ran()
 	var b strings.Builder
-	if err := writeMetrics(&b, p); err != nil {
+	if err := p.WriteMetrics(&b); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{

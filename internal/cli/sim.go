@@ -98,18 +98,9 @@ func newSim(env Env) *cobra.Command {
 
 // runSim refuses as the engine would, else serves until it is told to stop.
 func runSim(ctx context.Context, env Env, f *simFlags, argv []string) error {
-	gpu, err := arch.LookupAccelerator(f.gpu)
+	gpu, err := f.machine()
 	if err != nil {
 		return usageError{err}
-	}
-	if !gpu.Known() {
-		return usageError{fmt.Errorf("nothing is known of %s but that it is there: name a device of perflab sim --list", gpu.Title)}
-	}
-	if f.gpus < 1 {
-		return usageError{fmt.Errorf("--gpus %d: a machine has at least one", f.gpus)}
-	}
-	if !(f.speed > 0) || math.IsInf(f.speed, 1) {
-		return usageError{fmt.Errorf("--speed %v: give a factor above 0, such as 0.97", f.speed)}
 	}
 	questions, err := f.quiz()
 	if err != nil {
@@ -157,6 +148,22 @@ func runSim(ctx context.Context, env Env, f *simFlags, argv []string) error {
 		APIKey:          apiKey(cmd), Notes: notes, Guesses: cmd.Flag("--per-request-spec-decode-metrics"),
 	})
 	return serve(ctx, l, server)
+}
+
+// machine is the device that is simulated.
+func (f *simFlags) machine() (arch.Accelerator, error) {
+	gpu, err := arch.LookupAccelerator(f.gpu)
+	switch {
+	case err != nil:
+		return gpu, err
+	case !gpu.Known():
+		return gpu, fmt.Errorf("nothing is known of %s but that it is there: name a device of perflab sim --list", gpu.Title)
+	case f.gpus < 1:
+		return gpu, fmt.Errorf("--gpus %d: a machine has at least one", f.gpus)
+	case !(f.speed > 0) || math.IsInf(f.speed, 1):
+		return gpu, fmt.Errorf("--speed %v: give a factor above 0, such as 0.97", f.speed)
+	}
+	return gpu, nil
 }
 
 // quiz are the questions that the engine is to answer, none without a file.

@@ -314,9 +314,9 @@ func (c conclusion) accuracy() []PairedTest {
 // outcome is what became of a candidate.
 func (c conclusion) outcome(r *contender, m *surrogate.Model) Outcome {
 	out := Outcome{Label: r.Label, Config: r.Config, Prior: r.Prior, Trials: c.launchesOf(r.Config)}
-	if r.point.Known {
-		out.Predicted = new(math.Exp(r.point.X))
-		mean, _ := m.At(r.point)
+	if p := c.point(r.Config); r.Refused == "" && p.Known && c.foretellsBase() {
+		out.Predicted = new(math.Exp(p.X))
+		mean, _ := m.At(p)
 		out.Expected = new(math.Exp(mean))
 	}
 	lead := c.launches(r.Config, 0)

@@ -257,7 +257,7 @@ func TestRaceMakesGoodForALostBaseline(t *testing.T) {
 
 // TestRaceKeepsWhatConfirmingNeeds holds the launches that are kept for the confirmation.
 func TestRaceKeepsWhatConfirmingNeeds(t *testing.T) {
-	for budget, want := range map[int]int{6: 4, 8: 4, 12: 7, 16: 7, 18: 9, 25: 9, 60: 12} {
+	for budget, want := range map[int]int{6: 4, 8: 4, 12: 6, 16: 7, 18: 9, 25: 9, 60: 12} {
 		if p := race(t, world(1), up, Budget{Trials: budget}).Planned(); p.Reserved != want || p.Launches != budget {
 			t.Errorf("%d of %d launches are kept, want %d of %d", p.Reserved, p.Launches, want, budget)
 		}

@@ -30,6 +30,7 @@ type model struct {
 	against *surrogate.Rival // the leader
 
 	foretold  *prediction     // of the baseline
+	assumed   *float64        // for the baseline, where nothing is foretold of it: see base0
 	foretells map[string]bool // engines of which something was predicted
 }
 
@@ -103,9 +104,6 @@ func (m *model) predict(config Config) *prediction {
 			m.foretells[config[engineParameter]] = true
 		}
 	}
-	if base := m.base0(); !math.IsNaN(f.log) && !math.IsNaN(base) {
-		f.point.X, f.point.Known = f.log-base, true
-	}
 	return f
 }
 
@@ -138,14 +136,41 @@ func made(from Config, changes []Change) []Config {
 	return out
 }
 
-// base0 is the logarithm of what is predicted of the baseline.
-func (m *model) base0() float64 {
+// foretellsBase reports whether something is predicted of the baseline.
+func (m *model) foretellsBase() bool {
 	if m.foretold == nil {
-		m.foretold = &prediction{log: math.NaN()}
 		m.foretold = m.predict(m.baseConfig())
-		m.foretold.point.X, m.foretold.point.Known = 0, !math.IsNaN(m.foretold.log)
 	}
-	return m.foretold.log
+	return !math.IsNaN(m.foretold.log)
+}
+
+// base0 is the logarithm of what is predicted of the baseline. Where nothing is, as of an engine
+// without a model, predictions of others tell of their differences all the same: then it is what
+// agrees best with the launches of those, and before any the prediction that is asked for first.
+func (m *model) base0(first float64) float64 {
+	if m.foretellsBase() {
+		return m.foretold.log
+	}
+	if m.assumed == nil {
+		m.assumed = &first
+	}
+	return *m.assumed
+}
+
+// assume has base0 agree with what was launched.
+func (m *model) assume() {
+	if m.foretellsBase() {
+		return
+	}
+	var agrees []float64
+	for _, t := range m.trials {
+		if x := m.predict(t.Config).log - (t.log - m.reference(t.Share)); t.Pass == 0 && t.measured() && !math.IsNaN(x) {
+			agrees = append(agrees, x)
+		}
+	}
+	if len(agrees) > 0 {
+		m.assumed = new(stat.Mean(agrees))
+	}
 }
 
 // predictedToMeet reports whether a configuration is predicted to meet the bounds,
@@ -161,7 +186,14 @@ func (m *model) predictedToMeet(config Config) bool {
 }
 
 // point is a configuration as the surrogate of the objective sees it.
-func (m *model) point(config Config) surrogate.Point { return m.predict(config).point }
+func (m *model) point(config Config) surrogate.Point {
+	f := m.predict(config)
+	p := f.point
+	if !math.IsNaN(f.log) {
+		p.X, p.Known = f.log-m.base0(f.log), true
+	}
+	return p
+}
 
 // locate is where a configuration lies among the others: its values of every
 // parameter that any may set.
@@ -202,6 +234,7 @@ func (m *model) fit() *surrogate.Model {
 		return m.fitted
 	}
 	m.blamed = m.blame()
+	m.assume()
 	within := m.within()
 	var points []surrogate.Point
 	for _, t := range m.trials {
@@ -254,8 +287,12 @@ func (m *model) earlier() []surrogate.Point {
 	return out
 }
 
-// fits is how well the predictions met the measurements, by engine.
+// fits is how well the predictions met the measurements, by engine; nothing where none of the
+// baseline makes ratios of them.
 func (m *model) fits() []PredictionFit {
+	if !m.foretellsBase() {
+		return nil
+	}
 	by := map[string][]surrogate.Point{}
 	seen := map[string]bool{}
 	for _, t := range m.trials {

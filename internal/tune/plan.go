@@ -18,17 +18,17 @@ type Plan struct {
 // Planned is the race's plan.
 func (r *Race) Planned() Plan { return r.state.planned() }
 
-func (s *raceState) planned() Plan {
-	all := s.atMost()
-	p := Plan{Launches: all, Reserved: all - max(0, s.unplanned(all)), Named: len(s.search.Elsewhere)}
-	for _, k := range s.search.Candidates {
-		if k.Named && k.Refused == "" && !s.isBase(Change{}.Apply(k.Config)) {
+func (m *model) planned() Plan {
+	all := m.atMost()
+	p := Plan{Launches: all, Reserved: all - max(0, m.unplanned(all)), Named: len(m.search.Elsewhere)}
+	for _, k := range m.search.Candidates {
+		if k.Named && k.Refused == "" && !m.isBase(Change{}.Apply(k.Config)) {
 			p.Named++
 		}
 	}
 	p.Reached = p.Named
-	if s.budget.Trials > 0 && s.reach() < p.Named {
-		p.Reached, p.Enough = max(0, s.reach()), s.enough(p.Named)
+	if m.budget.Trials > 0 && m.reach() < p.Named {
+		p.Reached, p.Enough = max(0, m.reach()), m.enough(p.Named)
 	}
 	return p
 }

@@ -67,9 +67,14 @@ var _ Strategy = (*Race)(nil)
 // raceGain is the gain that matters where the objective does not say.
 const raceGain = 0.02
 
-// smallBudget is the least number of launches of which one may go for the noise alone, and
-// with which a confirmation has three rounds at least: of fewer the search needs more.
+// smallBudget is the least number of launches of which one may go for the noise alone: of fewer
+// the search needs more.
 const smallBudget = 16
+
+// threeRoundsFrom is the least number of launches of which six go for the confirmation: two rounds
+// show a gain of a half at a noise of 8 % too rarely, and with fewer launches the search needs them
+// more.
+const threeRoundsFrom = 12
 
 // NewRace returns a race, or everything that is wrong with what it was given. A
 // nil predictor predicts nothing.
@@ -114,7 +119,7 @@ func NewRace(g SearchSpace, p Predictor, s Space, o Objective, b Budget, r RaceO
 // filled are the options with their defaults under a budget.
 func (r RaceOptions) filled(b Budget) RaceOptions {
 	if r.Rounds == 0 {
-		if r.Rounds = 3; b.Trials > 0 && b.Trials < smallBudget {
+		if r.Rounds = 3; b.Trials > 0 && b.Trials < threeRoundsFrom {
 			r.Rounds = fewest
 		}
 	}

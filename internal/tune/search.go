@@ -136,8 +136,8 @@ func (s *raceState) firstRung() {
 
 // open reports whether a configuration may have a launch: it runs as far as the rules know,
 // and has had none.
-func (s *raceState) open(config Config) bool {
-	return !s.launched(config) && !s.failedGuard(config) && s.search.Refuse(config) == ""
+func (m *model) open(config Config) bool {
+	return !m.launched(config) && !m.failedGuard(config) && m.search.Refuse(config) == ""
 }
 
 // mend launches what the refusal of a trial asks for, and of that again, unless the same
@@ -224,10 +224,10 @@ func (s *raceState) final() {
 const mostFinals = 3
 
 // survivors are the best that were not shown to be worse.
-func (s *raceState) survivors() []*trial {
+func (m *model) survivors() []*trial {
 	var out []*trial
-	for _, st := range s.standings() {
-		if len(out) < mostFinals && len(s.launches(st.trial.Config, 0)) == 0 && s.worse(st.trial) == nil {
+	for _, st := range m.standings() {
+		if len(out) < mostFinals && len(m.launches(st.trial.Config, 0)) == 0 && m.worse(st.trial) == nil {
 			out = append(out, st.trial)
 		}
 	}
@@ -236,12 +236,12 @@ func (s *raceState) survivors() []*trial {
 
 // distinct are the best that differ in a choice, since around two that do not, the same
 // would be tried; and the best of each engine.
-func (s *raceState) distinct() []standing {
+func (m *model) distinct() []standing {
 	var out []standing
-	for _, st := range s.standings() {
+	for _, st := range m.standings() {
 		config := st.trial.Config
 		sameEngine := func(o standing) bool { return o.trial.Config[engineParameter] == config[engineParameter] }
-		sameChoices := func(o standing) bool { return s.sameChoices(o.trial.Config, config) }
+		sameChoices := func(o standing) bool { return m.sameChoices(o.trial.Config, config) }
 		if len(out) < refinedAround && !slices.ContainsFunc(out, sameChoices) || !slices.ContainsFunc(out, sameEngine) {
 			out = append(out, st)
 		}
@@ -250,9 +250,9 @@ func (s *raceState) distinct() []standing {
 }
 
 // launchesOf are the trials of the search that had a configuration.
-func (s *raceState) launchesOf(config Config) []int {
+func (m *model) launchesOf(config Config) []int {
 	var out []int
-	for _, t := range s.trials {
+	for _, t := range m.trials {
 		if t.Pass == 0 && !t.open && maps.Equal(t.Config, config) {
 			out = append(out, t.Trial)
 		}
