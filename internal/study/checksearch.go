@@ -58,7 +58,7 @@ func (c catalogueChecker) race() {
 		return
 	}
 	if r.Rounds < 0 || r.Rounds == 1 || r.Rounds > mostRounds {
-		c.add("race.rounds", "rounds is %d: give 2 to %d launches of each of the best, the default is 3, with a budget under 16 launches 2", r.Rounds, mostRounds)
+		c.add("race.rounds", "rounds is %d: give 2 to %d launches of each of the best, the default is 3, with a budget under 12 launches 2", r.Rounds, mostRounds)
 	}
 	if !(r.ShortLoad >= 0 && r.ShortLoad <= 1) {
 		c.add("race.short_load", "short_load is %v: give a share of the load above 0, up to 1", r.ShortLoad)
