@@ -64,11 +64,11 @@ func (s *raceState) ablate(k *confirmation) {
 // idleChance is the chance that a setting brings less than half of what matters, by what
 // the search predicts and measured. The two configurations differ in little: what is not
 // known of the one is mostly not known of the other either.
-func (m *model) idleChance(config Config, without Change) float64 {
-	fit := m.fit()
-	with, a := fit.At(m.point(config))
-	left, b := fit.At(m.point(without.Apply(config)))
-	half := math.Log1p(m.objective.MinGain) / 2
+func (s *launcher) idleChance(config Config, without Change) float64 {
+	fit := s.fit()
+	with, a := fit.At(s.point(config))
+	left, b := fit.At(s.point(without.Apply(config)))
+	half := math.Log1p(s.objective.MinGain) / 2
 	sd := math.Sqrt(max(math.Abs(a*a-b*b), half*half))
 	return stat.NormalCDF((half - (with - left)) / sd)
 }

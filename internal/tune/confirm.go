@@ -159,22 +159,22 @@ func (s *raceState) plan() *confirmation {
 }
 
 // rivals reports whether a standing may well be better than the first one.
-func (m *model) rivals(st, first standing) bool {
+func (s *launcher) rivals(st, first standing) bool {
 	if st.score.class != first.score.class || st.score.miss != first.score.miss {
 		return false
 	}
-	return stat.NormalCDF((st.mean-first.mean-math.Log1p(m.objective.MinGain)/2)/math.Hypot(st.sd, first.sd)) > rivalry
+	return stat.NormalCDF((st.mean-first.mean-math.Log1p(s.objective.MinGain)/2)/math.Hypot(st.sd, first.sd)) > rivalry
 }
 
 // confirmable are what may be confirmed: what is thought best, then what was measured best,
 // should the two differ, then the rest in order.
-func (m *model) confirmable() []standing {
-	all := slices.DeleteFunc(m.standings(), func(st standing) bool { return m.isBase(st.trial.Config) || m.failedGuard(st.trial.Config) })
+func (s *launcher) confirmable() []standing {
+	all := slices.DeleteFunc(s.standings(), func(st standing) bool { return s.isBase(st.trial.Config) || s.failedGuard(st.trial.Config) })
 	measured := func(st standing) float64 {
 		if st.score.class != all[0].score.class || st.score.miss != all[0].score.miss {
 			return math.Inf(-1)
 		}
-		if ratio := m.ratio(st.trial.Config, st.trial.Share); ratio != nil {
+		if ratio := s.ratio(st.trial.Config, st.trial.Share); ratio != nil {
 			return ratio.Value
 		}
 		return math.Inf(-1)
@@ -190,19 +190,19 @@ func (m *model) confirmable() []standing {
 		copy(all[2:best+1], all[1:best])
 		all[1] = st
 	}
-	return m.simplest(all)
+	return s.simplest(all)
 }
 
 // simplest puts what has fewer settings first, of those between which and the first there is
 // less than half of what matters.
-func (m *model) simplest(all []standing) []standing {
+func (s *launcher) simplest(all []standing) []standing {
 	if len(all) == 0 {
 		return all
 	}
 	best := 0
 	for i, st := range all {
-		like := st.score.class == all[0].score.class && st.score.miss == all[0].score.miss && st.mean > all[0].mean-math.Log1p(m.objective.MinGain)/2
-		if like && m.search.Settings(st.trial.Config) < m.search.Settings(all[best].trial.Config) {
+		like := st.score.class == all[0].score.class && st.score.miss == all[0].score.miss && st.mean > all[0].mean-math.Log1p(s.objective.MinGain)/2
+		if like && s.search.Settings(st.trial.Config) < s.search.Settings(all[best].trial.Config) {
 			best = i
 		}
 	}

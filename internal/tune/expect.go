@@ -70,7 +70,11 @@ func (m *model) limitsOf() []limit {
 			continue
 		}
 		l.ref = logs[0]
-		l.assume(m)
+		if math.IsNaN(l.base) {
+			l.base = m.agreed(func(t *trial, of *prediction) float64 {
+				return logPositive(of.figures[b.Metric]) - (logPositive(t.merged[b.Metric]) - l.ref)
+			})
+		}
 		var points []surrogate.Point
 		for _, t := range m.trials {
 			v := logPositive(t.merged[b.Metric])
@@ -85,22 +89,6 @@ func (m *model) limitsOf() []limit {
 		out = append(out, l)
 	}
 	return out
-}
-
-// assume has the figure that is not predicted of the baseline agree with the launches of what it is
-// predicted of, as model.assume does for the objective.
-func (l *limit) assume(m *model) {
-	if !math.IsNaN(l.base) {
-		return
-	}
-	var agrees []float64
-	for _, t := range m.trials {
-		x := logPositive(m.predict(t.Config).figures[l.Metric]) - (logPositive(t.merged[l.Metric]) - l.ref)
-		if t.Pass == 0 && t.measured() && !math.IsNaN(x) {
-			agrees = append(agrees, x)
-		}
-	}
-	l.base = stat.Mean(agrees)
 }
 
 func (l limit) point(m *model, config Config) surrogate.Point {

@@ -112,9 +112,9 @@ func (h *history) launches(config Config, share float64) []*trial {
 // launched reports whether a configuration had its launch, and need not have
 // another. One that our own machinery spoiled is no finding about it: it may have a
 // second.
-func (h *history) launched(config Config) bool {
+func (m *model) launched(config Config) bool {
 	spoiled := 0
-	for _, t := range h.trials {
+	for _, t := range m.trials {
 		if t.Pass != 0 || !maps.Equal(t.Config, config) {
 			continue
 		}
@@ -180,8 +180,8 @@ func (h *history) spread() (sd float64, df float64, n int) {
 
 // repeated is the noise between equal launches of the search, without the prior,
 // and how many it is of.
-func (h *history) repeated() (sd float64, n int) {
-	all, df, n := h.spread()
+func (m *model) repeated() (sd float64, n int) {
+	all, df, n := m.spread()
 	if n == 0 || df <= priorLaunches {
 		return 0, 0
 	}

@@ -162,15 +162,25 @@ func (m *model) assume() {
 	if m.foretellsBase() {
 		return
 	}
-	var agrees []float64
+	base := m.agreed(func(t *trial, of *prediction) float64 { return of.log - (t.log - m.reference(t.Share)) })
+	if !math.IsNaN(base) {
+		m.assumed = &base
+	}
+}
+
+// agreed is what would have been predicted of the baseline had the predictions of what was
+// launched been right, by a figure's logarithm; not a number where no launch tells.
+func (m *model) agreed(less func(t *trial, of *prediction) float64) float64 {
+	var all []float64
 	for _, t := range m.trials {
-		if x := m.predict(t.Config).log - (t.log - m.reference(t.Share)); t.Pass == 0 && t.measured() && !math.IsNaN(x) {
-			agrees = append(agrees, x)
+		if t.Pass != 0 || !t.measured() {
+			continue
+		}
+		if x := less(t, m.predict(t.Config)); !math.IsNaN(x) {
+			all = append(all, x)
 		}
 	}
-	if len(agrees) > 0 {
-		m.assumed = new(stat.Mean(agrees))
-	}
+	return stat.Mean(all)
 }
 
 // predictedToMeet reports whether a configuration is predicted to meet the bounds,

@@ -137,8 +137,8 @@ const (
 	curiousOfSmall = 1
 )
 
-func (m *model) curiosity() float64 {
-	if !m.bounded() || m.left()+len(m.trials) < smallBudget {
+func (s *launcher) curiosity() float64 {
+	if !s.bounded() || s.left()+len(s.trials) < smallBudget {
 		return curiousOfSmall
 	}
 	return curious

@@ -224,10 +224,10 @@ func (s *raceState) final() {
 const mostFinals = 3
 
 // survivors are the best that were not shown to be worse.
-func (m *model) survivors() []*trial {
+func (s *launcher) survivors() []*trial {
 	var out []*trial
-	for _, st := range m.standings() {
-		if len(out) < mostFinals && len(m.launches(st.trial.Config, 0)) == 0 && m.worse(st.trial) == nil {
+	for _, st := range s.standings() {
+		if len(out) < mostFinals && len(s.launches(st.trial.Config, 0)) == 0 && s.worse(st.trial) == nil {
 			out = append(out, st.trial)
 		}
 	}
@@ -236,12 +236,12 @@ func (m *model) survivors() []*trial {
 
 // distinct are the best that differ in a choice, since around two that do not, the same
 // would be tried; and the best of each engine.
-func (m *model) distinct() []standing {
+func (s *launcher) distinct() []standing {
 	var out []standing
-	for _, st := range m.standings() {
+	for _, st := range s.standings() {
 		config := st.trial.Config
 		sameEngine := func(o standing) bool { return o.trial.Config[engineParameter] == config[engineParameter] }
-		sameChoices := func(o standing) bool { return m.sameChoices(o.trial.Config, config) }
+		sameChoices := func(o standing) bool { return s.sameChoices(o.trial.Config, config) }
 		if len(out) < refinedAround && !slices.ContainsFunc(out, sameChoices) || !slices.ContainsFunc(out, sameEngine) {
 			out = append(out, st)
 		}
