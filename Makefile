@@ -50,7 +50,7 @@ docs:
 	$(GO) test ./internal/cli -run 'TestGenerated' -update
 	$(GO) test ./internal/result -run 'TestMetricsReference' -update
 
-# Accuracy of predictions against published blocks: some minutes.
+# Accuracy of predictions against published blocks: ten minutes on two idle cores.
 predict-accuracy:
 	$(GO) test ./internal/calib -count 1 -timeout 60m -run 'TestAccuracy$$' -accuracy $(CURDIR)/docs/accuracy.md
 

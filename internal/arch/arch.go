@@ -71,6 +71,7 @@ type Model struct {
 	WindowLayers int     `json:"window_layers,omitempty"`
 	Window       int     `json:"window,omitempty"`  // tokens a window layer sees
 	Chunked      bool    `json:"chunked,omitempty"` // windows are chunks of the text (Llama 4), not the tokens before
+	Sinks        bool    `json:"sinks,omitempty"`   // attention has a learned sink in each head (gpt-oss)
 	MoE          *MoE    `json:"moe,omitempty"`
 	Linear       *Linear `json:"linear,omitempty"`
 	MLA          *MLA    `json:"mla,omitempty"`

@@ -113,7 +113,7 @@ func ParseConfig(name string, r io.Reader) (Model, error) {
 	}
 	m := Model{
 		Name: name, Layers: c.Layers, Hidden: c.Hidden, Heads: c.Heads,
-		KVHeads: cmp.Or(c.KVHeads, c.Heads), HeadDim: c.HeadDim, GatedQ: c.GatedQ,
+		KVHeads: cmp.Or(c.KVHeads, c.Heads), HeadDim: c.HeadDim, GatedQ: c.GatedQ, Sinks: c.ModelType == "gpt_oss",
 		Vocab: c.Vocab, MaxLen: c.MaxLen, TiedHead: c.Tied != nil && *c.Tied,
 		HasMTP: c.NextN > 0 || c.MTPLayers > 0, Source: "config.json of " + name,
 	}

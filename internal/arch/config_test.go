@@ -76,10 +76,13 @@ func TestParseConfigAgrees(t *testing.T) {
 
 func TestParseConfigFamilies(t *testing.T) {
 	oss := parse(t, gptOSS)
-	if oss.WindowLayers != 2 || oss.Window != 128 || oss.Format != MXFP4 || oss.MoE.Hidden != 2880 || oss.FFN != 0 {
+	if oss.WindowLayers != 2 || oss.Window != 128 || oss.Format != MXFP4 || oss.MoE.Hidden != 2880 || oss.FFN != 0 || !oss.Sinks {
 		t.Errorf("gpt-oss: %+v", oss)
 	}
 	ds := parse(t, deepseek)
+	if ds.Sinks {
+		t.Error("DeepSeek-V3 has attention sinks")
+	}
 	if b := float64(ds.Params()) / 1e9; b < 667 || b > 675 { // published: 671 B
 		t.Errorf("DeepSeek-V3 has %.1f B, want 671", b)
 	}

@@ -236,3 +236,10 @@ func nearest(base string, n int) []string {
 	}
 	return ids
 }
+
+// Family is the family of a model by its name: what comes before the first hyphen, without
+// the owner, as qwen3 of Qwen/Qwen3-14B.
+func (m Model) Family() string {
+	name, _, _ := strings.Cut(strings.ToLower(m.Name[strings.LastIndexByte(m.Name, '/')+1:]), "-")
+	return name
+}

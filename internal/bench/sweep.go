@@ -198,3 +198,19 @@ func (a *anchoredPlan) Conclude() (Stop, *Max) {
 
 // StopNoAnchors ends an automatic sweep whose anchors place no rates.
 const StopNoAnchors = "no_anchors"
+
+// SplitLoads reads one load or several of an axis, as text: 1,2,inf or a range as a sweep has it.
+func SplitLoads(axis, text string) ([]string, error) {
+	if !strings.Contains(text, "..") {
+		return strings.Split(strings.ReplaceAll(text, " ", ""), ","), nil
+	}
+	s, err := ParseSweep(axis + "=" + text)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, v := range s.Values {
+		out = append(out, strconv.FormatFloat(v, 'g', -1, 64))
+	}
+	return out, nil
+}

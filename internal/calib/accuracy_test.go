@@ -17,50 +17,39 @@ import (
 var (
 	accuracyFile    = flag.String("accuracy", "", "measure the accuracy of predictions, which takes minutes, and write it to this file")
 	calibrationFile = flag.String("calibration", "", "write the calibration of that measurement to this file")
+	residualsFile   = flag.String("residuals", "", "write every prediction of that measurement to this file, as JSON")
 )
 
-// TestAccuracy predicts every published block by a fit of the others, and writes
-// docs/accuracy.md: make predict-accuracy. With make calibration the fit of all
-// becomes the shipped calibration, with the errors of the same folds.
+// TestAccuracy predicts every published block by a fit of the other studies, and again
+// after the study's first block, and writes docs/accuracy.md: make predict-accuracy. With
+// make calibration the fit of all becomes the shipped calibration, with the errors of the
+// same predictions.
 func TestAccuracy(t *testing.T) {
 	if *accuracyFile == "" {
 		t.Skip("takes minutes: make predict-accuracy")
 	}
-	obs := publishedObservations(t)
-	for i := range obs {
-		if err := obs[i].Resolve(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	o := FitOptions{Each: onTwo}
-	fitted, err := Fit(obs, o)
+	obs := allObservations(t)
+	a, err := measureAccuracy(obs, FitOptions{Each: onTwo})
 	if err != nil {
-		t.Fatal(err)
-	}
-	folds, err := HoldOut(obs, DefaultHoldOut(obs), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	a := &accuracy{obs: obs, folds: folds, held: HeldResiduals(folds), inSample: fitted.Residuals}
-	if a.baseline, err = fromBaselines(obs, o); err != nil {
-		t.Fatal(err)
-	}
-	if err := a.predictRanges(); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(*accuracyFile, []byte(a.markdown()), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if *calibrationFile != "" {
-		c := fitted.Calibration("result blocks of four published studies", obs, a.held)
-		data, err := json.MarshalIndent(c, "", " ")
+	write := func(file string, v any) {
+		if file == "" {
+			return
+		}
+		data, err := json.MarshalIndent(v, "", " ")
 		if err == nil {
-			err = os.WriteFile(*calibrationFile, append(data, '\n'), 0o644)
+			err = os.WriteFile(file, append(data, '\n'), 0o644)
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
+	write(*residualsFile, map[string][]Residual{"in": a.inSample, "held": a.held, "after": a.after, "four": a.four})
+	write(*calibrationFile, a.calibration())
 	for _, g := range a.goals() {
 		if !g.met {
 			t.Errorf("%s: %s, want %s", g.what, g.is, g.want)
@@ -88,12 +77,16 @@ func onTwo(n int, do func(int)) {
 
 // accuracy is what the document says.
 type accuracy struct {
+	options  FitOptions
 	obs      []Observation
-	folds    []Fold
-	held     []Residual // by workload or model
-	baseline []Residual // by the study's baseline alone
+	fitted   *Fitted
+	folds    []Fold // by study
 	inSample []Residual
+	held     []Residual // by a fit without the study
+	after    []Residual // the same, corrected by the study's first block
+	four     []Residual // of the four studies that have always been here, by workload or model
 	ranges   []covered
+	afters   []covered
 }
 
 // covered is a printed value and the range that was predicted of it.
@@ -104,72 +97,152 @@ type covered struct {
 
 func (c covered) in() bool { return c.Measured >= c.low && c.Measured <= c.high }
 
-// baseline says that a block is one of those that its study begins with: all that
-// a team has that has measured one load, or one model.
-func baseline(b Observation) bool {
-	switch b.Study {
-	case "h200":
-		return b.Workload == "rate 8"
-	case "spark":
-		return strings.Contains(b.Config.Model.Name, "Qwen3-VL-32B")
+func measureAccuracy(obs []Observation, o FitOptions) (*accuracy, error) {
+	a := &accuracy{obs: obs, options: o}
+	var err error
+	if a.fitted, err = Fit(obs, o); err != nil {
+		return nil, err
 	}
-	return b.Workload == "ShareGPT"
-}
-
-// fromBaselines predicts the other blocks of each study from a fit of its
-// baseline alone.
-func fromBaselines(obs []Observation, o FitOptions) ([]Residual, error) {
-	var out []Residual
-	for _, study := range []string{"a100", "h100", "h200", "spark"} {
-		var base, rest []Observation
-		for _, b := range obs {
-			switch {
-			case b.Study != study:
-			case baseline(b) && b.Apart == "":
-				base = append(base, b)
-			default:
-				rest = append(rest, b)
-			}
+	for _, r := range a.fitted.Residuals {
+		if !math.IsNaN(r.Value) {
+			a.inSample = append(a.inSample, r)
 		}
-		f, err := Fit(base, o)
-		if err != nil {
-			return nil, err
-		}
-		r, err := Score(rest, f.Constants, o.Seed)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, r...)
 	}
-	return out, nil
-}
-
-// predictRanges asks for each block what a user would have been told: constants
-// of its fold, and errors of all folds but its own.
-func (a *accuracy) predictRanges() error {
+	if a.folds, err = HoldOut(obs, ByStudy, o); err != nil {
+		return nil, err
+	}
+	a.held = HeldResiduals(a.folds)
 	for _, f := range a.folds {
-		ids := map[string]bool{}
-		for _, r := range f.Residuals {
-			ids[r.ID] = true
+		rest, err := a.afterFirst(f)
+		if err != nil {
+			return nil, err
 		}
-		others := slices.DeleteFunc(slices.Clone(a.held), func(r Residual) bool { return ids[r.ID] })
-		cal := Calibration{Sets: f.Sets, Errors: Errors(a.obs, others), Seen: Envelopes(a.obs)}
-		for id := range maps.Keys(ids) {
-			b := a.find(id)
-			p, err := cal.Predict(Question{Config: b.Config, Replicas: b.Replicas, Load: b.Load, Draws: 6})
-			if err != nil {
-				return fmt.Errorf("%s: %w", id, err)
-			}
-			for _, r := range f.Residuals {
-				if r.ID == id {
-					if x, ok := p.Figures[r.Metric]; ok {
-						a.ranges = append(a.ranges, covered{r, x.Low, x.High})
-					}
-				}
-			}
+		a.after = append(a.after, rest...)
+	}
+	four := slices.DeleteFunc(slices.Clone(obs), func(b Observation) bool { return !slices.Contains(fourStudies, b.Study) })
+	folds, err := HoldOut(four, DefaultHoldOut(four), o)
+	if err != nil {
+		return nil, err
+	}
+	a.four = HeldResiduals(folds)
+	return a, a.predictRanges()
+}
+
+var fourStudies = []string{"a100", "h100", "h200", "spark"}
+
+// first is the block that a study begins with: all that a team has that has measured its
+// baseline.
+func (a *accuracy) first(study string) *Observation {
+	for i := range a.obs {
+		if b := &a.obs[i]; b.Study == study && b.Apart == "" && !b.Saturated() {
+			return b
 		}
 	}
 	return nil
+}
+
+// corrected is a fold's calibration corrected by the first block of its study.
+func (a *accuracy) corrected(f Fold, c Calibration) (*Calibration, error) {
+	return c.With([]Observation{*a.first(f.Key)}, a.options)
+}
+
+// afterFirst predicts the blocks of a fold but the first by its calibration corrected by
+// that one.
+func (a *accuracy) afterFirst(f Fold) ([]Residual, error) {
+	c, err := a.corrected(f, Calibration{Sets: f.Sets})
+	if err != nil {
+		return nil, err
+	}
+	k, err := c.Constants()
+	if err != nil {
+		return nil, err
+	}
+	first := a.first(f.Key)
+	var rest []Observation
+	for _, b := range a.obs {
+		if b.Study == f.Key && b.ID != first.ID {
+			rest = append(rest, b)
+		}
+	}
+	out := make([][]Residual, len(rest))
+	errs := make([]error, len(rest))
+	onTwo(len(rest), func(i int) { out[i], errs[i] = Score(rest[i:i+1], k, a.options.Seed) })
+	all := slices.Concat(out...)
+	for i := range all {
+		if all[i].New = a.newOf(all[i].ID); a.find(all[i].ID).Config.Engine == first.Config.Engine {
+			all[i].New = AfterRun
+		}
+	}
+	return all, cmp.Or(errs...)
+}
+
+// newOf is how much of a block was new to the fit without its study.
+func (a *accuracy) newOf(id string) Novelty {
+	for _, r := range a.held {
+		if r.ID == id {
+			return r.New
+		}
+	}
+	return nothingFound
+}
+
+// afterErrors are the errors after a first block, of those that it speaks of.
+func afterErrors(obs []Observation, after []Residual) []Error {
+	return slices.DeleteFunc(Errors(obs, after), func(e Error) bool { return e.New != AfterRun })
+}
+
+// calibration is what the program ships.
+func (a *accuracy) calibration() Calibration {
+	c := a.fitted.Calibration("result blocks of thirteen published studies", a.obs, a.held)
+	c.After = afterErrors(a.obs, a.after)
+	return c
+}
+
+// predictRanges asks for each block what a user would have been told without its study,
+// and after its first block: errors are those of all other studies.
+func (a *accuracy) predictRanges() error {
+	for _, f := range a.folds {
+		inFold := func(r Residual) bool { return a.find(r.ID).Study == f.Key }
+		c := Calibration{Sets: f.Sets, Seen: f.Seen,
+			Errors: Errors(a.obs, slices.DeleteFunc(slices.Clone(a.held), inFold)),
+			After:  afterErrors(a.obs, slices.DeleteFunc(slices.Clone(a.after), inFold)),
+		}
+		var err error
+		if a.ranges, err = a.cover(a.ranges, c, f.Residuals); err != nil {
+			return err
+		}
+		after, err := a.corrected(f, c)
+		if err != nil {
+			return err
+		}
+		if a.afters, err = a.cover(a.afters, *after, slices.DeleteFunc(slices.Clone(a.after), func(r Residual) bool { return !inFold(r) })); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cover adds the ranges that a calibration gives the figures of some blocks.
+func (a *accuracy) cover(out []covered, c Calibration, rs []Residual) ([]covered, error) {
+	ids := map[string]bool{}
+	for _, r := range rs {
+		ids[r.ID] = true
+	}
+	order := slices.Sorted(maps.Keys(ids))
+	told := make([]Prediction, len(order))
+	errs := make([]error, len(order))
+	onTwo(len(order), func(i int) {
+		b := a.find(order[i])
+		told[i], errs[i] = c.Predict(Question{Config: b.Config, Replicas: b.Replicas, Load: b.Load, Draws: 6})
+	})
+	for i, id := range order {
+		for _, r := range rs {
+			if x, ok := told[i].Figures[r.Metric]; ok && r.ID == id {
+				out = append(out, covered{r, x.Low, x.High})
+			}
+		}
+	}
+	return out, cmp.Or(errs...)
 }
 
 func (a *accuracy) find(id string) *Observation {
@@ -178,7 +251,7 @@ func (a *accuracy) find(id string) *Observation {
 			return &a.obs[i]
 		}
 	}
-	return nil
+	panic("no block " + id)
 }
 
 // errors are the absolute relative errors of a metric, sorted, over the blocks
@@ -186,7 +259,7 @@ func (a *accuracy) find(id string) *Observation {
 func (a *accuracy) errors(rs []Residual, metric string, counts func(*Observation) bool) []float64 {
 	var out []float64
 	for _, r := range rs {
-		if r.Metric == metric && counts(a.find(r.ID)) {
+		if b := a.find(r.ID); r.Metric == metric && !b.Ambiguous() && counts(b) {
 			out = append(out, math.Abs(r.Off()))
 		}
 	}
@@ -194,12 +267,7 @@ func (a *accuracy) errors(rs []Residual, metric string, counts func(*Observation
 	return out
 }
 
-// The groups that are summed up.
-func burst(b *Observation) bool    { return b.Apart == "" && b.Load.Rate == 0 }
-func openLoop(b *Observation) bool { return b.Apart == "" && b.Load.Rate > 0 }
-func sglang(b *Observation) bool   { return b.Apart == "SGLang" }
-func drafts(b *Observation) bool   { return b.Apart == "speculation" }
-
+// at is a quantile of sorted values.
 func at(sorted []float64, q float64) float64 {
 	if len(sorted) == 0 {
 		return math.NaN()
@@ -207,10 +275,16 @@ func at(sorted []float64, q float64) float64 {
 	return sorted[min(len(sorted)-1, int(q*float64(len(sorted))))]
 }
 
-// pairs counts pairs of configurations of a study under one load whose measured
-// figure differs by more than 5 %, and those predicted in that order. tops says
-// where the best measured one of each load came among the predicted ones.
-func (a *accuracy) pairs(rs []Residual) (right, all int, wrong []string, worstTop int) {
+// pairing is how configurations of one study under one load are told apart.
+type pairing struct {
+	right, all   int
+	wrong        []string
+	top3, groups int // groups of four or more whose best is among the three predicted best
+}
+
+// pairs counts pairs whose measured throughput differs by more than 5 % (of a load at a
+// rate, mean E2E latency), and those predicted in that order.
+func (a *accuracy) pairs(rs []Residual) (p pairing) {
 	type load struct{ study, workload, metric string }
 	groups := map[load][]Residual{}
 	for _, r := range rs {
@@ -220,25 +294,33 @@ func (a *accuracy) pairs(rs []Residual) (right, all int, wrong []string, worstTo
 			metric = MeanE2E
 		}
 		if r.Metric == metric && !b.Ambiguous() {
-			groups[load{b.Study, b.Workload, metric}] = append(groups[load{b.Study, b.Workload, metric}], r)
+			k := load{b.Study, b.Workload, metric}
+			groups[k] = append(groups[k], r)
 		}
 	}
 	for _, k := range slices.SortedFunc(maps.Keys(groups), func(a, b load) int {
 		return cmp.Or(strings.Compare(a.study, b.study), strings.Compare(a.workload, b.workload))
 	}) {
 		g := groups[k]
+		wrong := 0
 		for i, x := range g {
 			for _, y := range g[i+1:] {
 				if math.Abs(math.Log(x.Measured/y.Measured)) <= math.Log(1.05) {
 					continue
 				}
-				all++
+				p.all++
 				if (x.Measured > y.Measured) == (x.Value > y.Value) {
-					right++
+					p.right++
 				} else {
-					wrong = append(wrong, x.ID+" and "+y.ID)
+					wrong++
 				}
 			}
+		}
+		if wrong > 0 {
+			p.wrong = append(p.wrong, fmt.Sprintf("%d of %s under %s", wrong, k.study, k.workload))
+		}
+		if len(g) < 4 {
+			continue
 		}
 		better := func(x, y float64) bool { return (x > y) == (k.metric == Throughput) && x != y }
 		best, place := g[0], 1
@@ -252,20 +334,27 @@ func (a *accuracy) pairs(rs []Residual) (right, all int, wrong []string, worstTo
 				place++
 			}
 		}
-		worstTop = max(worstTop, place)
+		p.groups++
+		if place <= 3 {
+			p.top3++
+		}
 	}
-	return right, all, wrong, worstTop
+	return p
 }
 
-// coverage is the share of printed values within their ranges.
-func (a *accuracy) coverage(counts func(*Observation) bool) (in, all int) {
-	for _, c := range a.ranges {
-		if counts(a.find(c.ID)) {
+// coverageOf is how many printed values are within their ranges, and the median width of
+// those ranges, high over low.
+func coverageOf(cs []covered, counts func(covered) bool) (in, all int, width float64) {
+	var widths []float64
+	for _, c := range cs {
+		if counts(c) {
 			all++
+			widths = append(widths, c.high/c.low)
 			if c.in() {
 				in++
 			}
 		}
 	}
-	return in, all
+	slices.Sort(widths)
+	return in, all, at(widths, 0.5)
 }

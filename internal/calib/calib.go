@@ -6,10 +6,11 @@
 //	p, err := cal.Predict(calib.Question{Config: cfg, Replicas: 1, Load: load})
 //	p.Figures["mean_ttft_ms"] // {Value, Low, High}
 //	p.Bottleneck.Text         // "reading the experts' weights takes 61 % of the steps"
+//	here, err := cal.With(runs, calib.FitOptions{}) // corrected by runs of one's own machines
 //
 // Invariants: everything here is a pure function of its arguments. A range is
-// made of held-out errors (the scored run's workload or model took no part in
-// the fit) and never of the residuals of the fit itself. What lies outside the
+// made of held-out errors (the scored run's study, workload or model took no part
+// in the fit) and never of the residuals of the fit itself. What lies outside the
 // runs of a calibration is said, never extrapolated in silence.
 //
 // Deliberately absent: files and commands, which cli reads.
@@ -33,7 +34,7 @@ var Scored = []string{Throughput, MeanTTFT, MedianTTFT, MeanTPOT, MedianITL, Mea
 // fitted says that constants may be fitted to the run. One that is scored apart
 // is not, but for speculation, whose constants are its own.
 func (b *Observation) fitted() bool {
-	return (b.Apart == "" || b.Apart == "speculation") && !b.Saturated()
+	return b.Apart == "" || b.Apart == "speculation"
 }
 
 // unmodelled says that the simulator lacks what decides a figure of the run, so
@@ -43,12 +44,15 @@ func (b *Observation) unmodelled(metric string) bool {
 	return b.Config.SpecTokens > 0 && (metric == MeanTTFT || metric == MedianTTFT)
 }
 
-// Saturated says that more was offered to the engine than it could serve: its
-// latencies are then those of a queue that grows as long as the load lasts, in
-// which a small error of capacity is a large one of time.
+// servedShare is the share of the offered rate from which on an engine keeps up with it.
+const servedShare = 0.9
+
+// Saturated says that more was offered to the engine than it could serve: its throughput
+// is then its own, and its latencies are those of a queue that grows as long as the load
+// lasts, in which a small error of capacity is a large one of time.
 func (b *Observation) Saturated() bool {
 	served, ok := b.Figures["request_throughput"]
-	return ok && b.Load.Rate > 0 && served < 0.9*b.Load.Rate
+	return ok && b.Load.Rate > 0 && served < servedShare*b.Load.Rate
 }
 
 // scored are the figures of a run that can be held against a prediction. The
@@ -57,9 +61,11 @@ func (b *Observation) Saturated() bool {
 func (b *Observation) scored() []string {
 	switch {
 	case b.Saturated():
-		return nil
+		return []string{Throughput}
 	case b.Load.Rate > 0:
 		return []string{MedianTTFT, MeanE2E}
+	case b.Figures[MeanTPOT] == 0 && b.Figures[MeanE2E] > 0:
+		return []string{Throughput, MeanTTFT, MeanE2E}
 	}
 	return []string{Throughput, MeanTTFT, MeanTPOT, MedianITL}
 }

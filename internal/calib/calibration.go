@@ -2,6 +2,7 @@ package calib
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -9,8 +10,11 @@ import (
 	"perflab/internal/stat"
 )
 
-// Schema is that of a calibration file.
-const Schema = "perflab.calibration/1"
+// Schema is that of a calibration file; files of the first one are read too.
+const (
+	Schema      = "perflab.calibration/2"
+	firstSchema = "perflab.calibration/1"
+)
 
 // Ambiguous reports whether the run's configuration is in doubt, so that no
 // constant should be fitted to it.
@@ -21,7 +25,7 @@ func (o *Observation) Ambiguous() bool { return strings.HasPrefix(o.Apart, "ambi
 func (f *Fitted) Calibration(source string, obs []Observation, held []Residual) Calibration {
 	seen := slices.DeleteFunc(slices.Clone(obs), func(b Observation) bool { return !b.fitted() })
 	return Calibration{
-		Schema: Schema, Source: source, Sets: f.Sets, Errors: Errors(obs, held), Seen: Envelopes(seen), Runs: len(seen),
+		Schema: Schema, Source: source, Sets: f.Sets, Errors: Errors(obs, held), Common: commonShare(obs, held), Seen: Envelopes(seen), Runs: len(seen),
 	}
 }
 
@@ -34,49 +38,89 @@ func (o *Observation) kind() kind { return kind{o.Config.GPU.Name, o.Config.Engi
 // it follows from their standard deviation.
 const quantileRuns = 20
 
-// Errors are bias and spread of held-out predictions, for each accelerator,
-// engine and figure. Runs that are scored apart count only where there are no
-// others, ambiguous ones never.
+// Errors are bias and spread of held-out predictions, for each figure by how much was new
+// in what was predicted: of each engine, and of all. Runs that are scored apart count only
+// where there are no others of their engine, ambiguous ones never.
 func Errors(obs []Observation, held []Residual) []Error {
 	byID := map[string]*Observation{}
-	plain := map[kind]bool{}
+	plain := map[string]bool{}
 	for i := range obs {
 		byID[obs[i].ID] = &obs[i]
-		plain[obs[i].kind()] = plain[obs[i].kind()] || obs[i].Apart == ""
+		plain[obs[i].Config.Engine] = plain[obs[i].Config.Engine] || obs[i].Apart == ""
 	}
-	type row struct {
-		kind
-		metric string
-	}
-	logs := map[row][]float64{}
-	var rows []row
+	logs := map[Error][]float64{} // by Error without figures
+	studies := map[string]bool{}
 	for _, r := range held {
 		o := byID[r.ID]
-		if o == nil || o.Ambiguous() || o.Apart != "" && plain[o.kind()] || !(r.Value > 0) || !(r.Measured > 0) {
+		if o == nil || o.Ambiguous() || o.Apart != "" && plain[o.Config.Engine] || r.Flooded || !(r.Value > 0) || !(r.Measured > 0) {
 			continue
 		}
-		k := row{o.kind(), r.Metric}
-		if logs[k] == nil {
-			rows = append(rows, k)
+		studies[o.Study] = true
+		for _, e := range []string{"", o.Config.Engine} {
+			k := Error{New: r.New, Engine: e, Metric: r.Metric}
+			logs[k] = append(logs[k], math.Log(r.Value/r.Measured))
 		}
-		logs[k] = append(logs[k], math.Log(r.Value/r.Measured))
 	}
-	slices.SortFunc(rows, func(a, b row) int {
-		return cmp.Or(cmp.Compare(a.accelerator, b.accelerator), cmp.Compare(a.engine, b.engine),
-			cmp.Compare(slices.Index(Scored, a.metric), slices.Index(Scored, b.metric)), cmp.Compare(a.metric, b.metric))
+	rows := slices.SortedFunc(maps.Keys(logs), func(a, b Error) int {
+		return cmp.Or(cmp.Compare(slices.Index(Novelties, a.New), slices.Index(Novelties, b.New)), cmp.Compare(a.Engine, b.Engine),
+			cmp.Compare(slices.Index(Scored, a.Metric), slices.Index(Scored, b.Metric)), cmp.Compare(a.Metric, b.Metric))
 	})
-	var out []Error
-	for _, k := range rows {
-		bias, spread := biasAndSpread(logs[k])
-		out = append(out, Error{k.accelerator, k.engine, k.metric, len(logs[k]), round(bias), round(spread)})
+	for i, k := range rows {
+		bias, spread := biasAndSpread(logs[k], len(studies) == 1)
+		rows[i].Runs, rows[i].Bias, rows[i].Spread = len(logs[k]), round(bias), round(spread)
 	}
-	return out
+	return rows
 }
 
-// biasAndSpread are the median of x and what nine in ten lie within of it.
-func biasAndSpread(x []float64) (bias, spread float64) {
+// commonShare is the share of the variance of held-out errors of throughput (at a rate: of
+// E2E latency) that is common to the configurations of one study under one load: in the
+// ratio of two of them it does not count.
+func commonShare(obs []Observation, held []Residual) float64 {
+	byID := map[string]*Observation{}
+	for i := range obs {
+		byID[obs[i].ID] = &obs[i]
+	}
+	groups := map[string][]float64{}
+	for _, r := range held {
+		b := byID[r.ID]
+		if b == nil || b.Ambiguous() || r.Flooded || !(r.Value > 0) || !(r.Measured > 0) {
+			continue
+		}
+		if metric := b.scored()[0]; r.Metric == metric || b.Load.Rate > 0 && r.Metric == MeanE2E {
+			k := b.Study + "\x00" + b.Workload + "\x00" + r.Metric
+			groups[k] = append(groups[k], math.Log(r.Value/r.Measured))
+		}
+	}
+	var total, within, n, free float64
+	for _, k := range slices.Sorted(maps.Keys(groups)) {
+		g := groups[k]
+		mean := 0.0
+		for _, x := range g {
+			mean += x / float64(len(g))
+		}
+		for _, x := range g {
+			total, within = total+x*x, within+(x-mean)*(x-mean)
+		}
+		n, free = n+float64(len(g)), free+float64(len(g)-1)
+	}
+	if free < leastRuns || total == 0 {
+		return 0
+	}
+	return round(min(0.95, max(0, 1-(within/free)/(total/n))))
+}
+
+// otherStudies is the quantile of errors of several studies that holds nine in ten of
+// another one's: studies differ more from each other than their blocks do. Found by leaving
+// out each study in turn.
+const otherStudies = 0.92
+
+// biasAndSpread are the median of x and what nine in ten lie within of it. Errors of several
+// studies have no bias that another one would have: what they lean to counts as spread.
+func biasAndSpread(x []float64, oneStudy bool) (bias, spread float64) {
 	slices.Sort(x)
-	bias = stat.Quantile(x, 0.5)
+	if oneStudy {
+		bias = stat.Quantile(x, 0.5)
+	}
 	off, square := make([]float64, len(x)), 0.0
 	for i, v := range x {
 		off[i] = math.Abs(v - bias)
@@ -88,6 +132,9 @@ func biasAndSpread(x []float64) (bias, spread float64) {
 	case n < quantileRuns:
 		const normalNine = 1.6449 // standard deviations that hold nine in ten
 		return bias, normalNine * math.Sqrt(square/(n-1))
+	case !oneStudy:
+		slices.Sort(off)
+		return bias, stat.Quantile(off, otherStudies)
 	}
 	slices.Sort(off)
 	return bias, stat.Quantile(off, 0.9)

@@ -19,21 +19,27 @@ func TestErrors(t *testing.T) {
 	obs := []Observation{
 		observed("a", "x", "vllm", "", Load{}), observed("b", "x", "vllm", "", Load{}), observed("c", "x", "vllm", "", Load{}),
 		observed("spec", "x", "vllm", "speculation", Load{}), observed("odd", "x", "sglang", "ambiguous: no", Load{}),
-		observed("s", "x", "sglang", "SGLang", Load{}),
+		observed("s", "x", "sglang", "speculation", Load{}),
+	}
+	residual := func(id, metric string, measured, value float64, n Novelty) Residual {
+		return Residual{ID: id, Metric: metric, Measured: measured, Value: value, New: n}
 	}
 	held := []Residual{
-		{"a", Throughput, 100, 110}, {"b", Throughput, 100, 100}, {"c", Throughput, 100, 90.9091}, {"spec", Throughput, 100, 300},
-		{"odd", Throughput, 100, 300}, {"s", Throughput, 100, 120}, {"a", MeanTTFT, 0, 1}, {"nobody", Throughput, 1, 1},
+		residual("a", Throughput, 100, 110, NothingNew), residual("b", Throughput, 100, 100, NothingNew), residual("c", Throughput, 100, 90.9091, NothingNew),
+		residual("spec", Throughput, 100, 300, NothingNew), residual("odd", Throughput, 100, 300, NothingNew), residual("s", Throughput, 100, 120, SeveralNew),
+		residual("a", MeanTTFT, 0, 1, NothingNew), residual("nobody", Throughput, 1, 1, NothingNew),
 	}
 	got := Errors(obs, held)
-	if len(got) != 2 {
+	if len(got) != 4 {
 		t.Fatalf("%+v", got)
 	}
 	// Logarithms -0.0953, 0, 0.0953 around a median of 0: 1.6449 * 0.0953 nine in ten.
-	if e := got[1]; e.Engine != "vllm" || e.Runs != 3 || math.Abs(e.Bias) > 1e-4 || math.Abs(e.Spread-0.1568) > 2e-4 {
-		t.Errorf("%+v", e)
+	for i, engine := range []string{"", "vllm"} {
+		if e := got[i]; e.Engine != engine || e.New != NothingNew || e.Runs != 3 || math.Abs(e.Bias) > 1e-4 || math.Abs(e.Spread-0.1568) > 2e-4 {
+			t.Errorf("%+v", e)
+		}
 	}
-	if e := got[0]; e.Engine != "sglang" || e.Runs != 1 || e.Bias != 0 || math.Abs(e.Spread-math.Log(1.2)) > 1e-4 {
+	if e := got[3]; e.Engine != "sglang" || e.New != SeveralNew || e.Runs != 1 || e.Bias != 0 || math.Abs(e.Spread-math.Log(1.2)) > 1e-4 {
 		t.Errorf("%+v", e)
 	}
 }

@@ -5,24 +5,29 @@ import "perflab/internal/sim"
 // Calibration is the file that a fit writes: constants for the hardware and
 // engines of its runs, how far off they are, and what they have seen.
 type Calibration struct {
-	Schema string     `json:"schema"`         // "perflab.calibration/1"
-	Source string     `json:"source"`         // the runs, in one sentence
-	Sets   []sim.Set  `json:"sets"`           // constants with their spread
-	Errors []Error    `json:"errors"`         // held out
-	Seen   []Envelope `json:"seen"`           // what the runs cover
-	Runs   int        `json:"runs"`           // fitted
-	Note   []string   `json:"note,omitempty"` // what is odd
+	Schema string     `json:"schema"`              // "perflab.calibration/2"
+	Source string     `json:"source"`              // the runs, in one sentence
+	Sets   []sim.Set  `json:"sets"`                // constants with their spread
+	Errors []Error    `json:"errors"`              // held out
+	Common float64    `json:"common,omitempty"`    // share of the errors' variance that configurations of one study under one load have in common
+	After  []Error    `json:"after_run,omitempty"` // held out, after a run of the study they belong to
+	Seen   []Envelope `json:"seen"`                // what the runs cover
+	Site   []Envelope `json:"site,omitempty"`      // what the runs cover that it was corrected by, see With
+	Runs   int        `json:"runs"`                // fitted
+	Note   []string   `json:"note,omitempty"`      // what is odd
 }
 
 // Error is how far predictions of a figure were from runs that took no part in
 // the fit: logarithms of predicted over measured.
 type Error struct {
-	Accelerator string  `json:"accelerator"`
-	Engine      string  `json:"engine"`
-	Metric      string  `json:"metric"`
-	Runs        int     `json:"runs"`
-	Bias        float64 `json:"bias"`   // median
-	Spread      float64 `json:"spread"` // half of what holds nine in ten, see Fit
+	New    Novelty `json:"new"`              // how much of what was predicted was
+	Engine string  `json:"engine,omitempty"` // "": all
+	Metric string  `json:"metric"`
+	Runs   int     `json:"runs"`
+	Bias   float64 `json:"bias"`   // median
+	Spread float64 `json:"spread"` // half of what holds nine in ten, see Fit
+
+	Accelerator string `json:"accelerator,omitempty"` // in files of the first schema alone
 }
 
 // Envelope is what the runs on one accelerator with one engine cover.

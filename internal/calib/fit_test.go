@@ -47,15 +47,24 @@ func TestFitRecovers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"gemm_compute", "f_req"} {
-		value := func(c *sim.Constants) float64 { return c.Value("vllm", "a100-sxm-80", "bf16", name) }
+	// A rate, or a time, is a constant's times those of the site and of the family.
+	of := sim.Subject{Engine: "vllm", Accelerator: "a100-sxm-80", Format: "bf16", Family: "qwen3"}
+	for _, names := range [][]string{{"gemm_compute", "site_device", "rate_family"}, {"f_req", "site_host", "f_family"}} {
+		name := names[0]
+		value := func(c *sim.Constants) float64 {
+			v := 1.0
+			for _, n := range names {
+				v *= c.Value(of, n)
+			}
+			return v
+		}
 		want, prior := value(k), value(sim.Priors())
 		if got := value(f.Constants); math.Abs(math.Log(got/want)) > 0.2*math.Abs(math.Log(prior/want)) {
 			t.Errorf("%s is %.4g, want %.4g; its prior is %.4g", name, got, want, prior)
 		}
 	}
 	for _, r := range f.Residuals {
-		if math.Abs(r.Off()) > 0.02 {
+		if math.Abs(r.Off()) > 0.06 {
 			t.Errorf("%s of %s is off by %.3f", r.Metric, r.ID, r.Off())
 		}
 	}
@@ -101,25 +110,6 @@ func TestHoldOutIsBlind(t *testing.T) {
 	}
 	if moved == 0 {
 		t.Error("no other prediction depends on the run")
-	}
-}
-
-// TestLend: what an engine costs on other machines is a prior, wider than any of
-// their fits.
-func TestLend(t *testing.T) {
-	at := func(gpu string, v float64) *problem {
-		return &problem{accelerator: gpu, params: []Parameter{
-			{Name: "t_step", Engine: "vllm", PriorSpread: 0.4, Value: v, Spread: 0.1},
-			{Name: "t_seq", Engine: "vllm", PriorSpread: 0.4, Value: 7, Spread: 0.4}, // its runs did not tell
-			{Name: "element", PriorSpread: 0.4, Value: 9, Spread: 0.1},
-		}}
-	}
-	sets := pooledPriors([]*problem{at("x", 2), at("y", 8), at("z", 100)}, "z")
-	if len(sets) != 1 || sets[0].Engine != "vllm" || len(sets[0].Values) != 1 || sets[0].Values["t_step"] != 4 || sets[0].Spread["t_step"] < 0.9 {
-		t.Errorf("%+v", sets)
-	}
-	if sets = pooledPriors([]*problem{at("x", 2)}, "x"); len(sets) != 0 {
-		t.Errorf("pooled with itself: %+v", sets)
 	}
 }
 

@@ -1,6 +1,7 @@
 package calib
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,10 +11,10 @@ import (
 
 // Fold is what was held out together, and predicted by a fit of the rest.
 type Fold struct {
-	Accelerator string
-	Key         string
-	Sets        []sim.Set // of the fit without it
-	Residuals   []Residual
+	Key       string
+	Sets      []sim.Set  // of the fit without it
+	Seen      []Envelope // what that fit has seen
+	Residuals []Residual
 }
 
 // DefaultHoldOut is what runs are held out by unless one says otherwise: the workload, or
@@ -48,19 +49,24 @@ func ByStudy(b Observation) string    { return b.Study }
 // are the slopes of the model there.
 func HoldOut(obs []Observation, key func(Observation) string, o FitOptions) ([]Fold, error) {
 	o = o.complete()
-	problems, _, err := solveAll(obs, o)
+	p, err := newProblem(obs, o)
 	if err != nil {
 		return nil, err
 	}
+	if err := p.measureSlopes(make([]float64, len(p.params)), p.atPriors); err != nil {
+		return nil, err
+	}
+	keys := map[string]bool{}
+	for i := range obs {
+		keys[key(obs[i])] = true
+	}
 	var out []Fold
-	for _, p := range problems {
-		for _, k := range distinct(obs, p.accelerator, key) {
-			f, err := p.without(obs, k, key)
-			if err != nil {
-				return nil, fmt.Errorf("without %s on %s: %w", k, p.accelerator, err)
-			}
-			out = append(out, f)
+	for _, k := range slices.Sorted(maps.Keys(keys)) {
+		f, err := p.without(k, key)
+		if err != nil {
+			return nil, fmt.Errorf("without %s: %w", k, err)
 		}
+		out = append(out, f)
 	}
 	return out, nil
 }
@@ -74,50 +80,76 @@ func HeldResiduals(folds []Fold) []Residual {
 	return out
 }
 
-func distinct(obs []Observation, accelerator string, key func(Observation) string) []string {
-	keys := map[string]bool{}
-	for _, b := range obs {
-		if b.Config.GPU.Name == accelerator {
-			keys[key(b)] = true
-		}
-	}
-	return slices.Sorted(maps.Keys(keys))
-}
-
 // without predicts the observations of one key by a fit of the others.
-func (p *problem) without(obs []Observation, k string, key func(Observation) string) (Fold, error) {
-	use := p.all()
-	for i, b := range p.obs {
-		use[i] = key(b) != k
-	}
-	f := Fold{Accelerator: p.accelerator, Key: k}
-	x, at := p.startAtPriors(use)
-	x, _, err := p.descend(x, at, use)
-	if err != nil {
-		return f, err
-	}
-	f.Sets = append(slices.Clone(p.pooled), p.setsAt(x)...)
-	constants, err := p.options.Base.With(f.Sets...)
-	if err != nil {
-		return f, err
-	}
+func (p *problem) without(k string, key func(Observation) string) (Fold, error) {
+	use := make([]bool, len(p.obs))
 	var held []Observation
-	for _, b := range obs {
-		if b.Config.GPU.Name == p.accelerator && key(b) == k {
+	for i, b := range p.obs {
+		if use[i] = b.fitted() && key(b) != k; key(b) == k {
 			held = append(held, b)
 		}
 	}
-	f.Residuals, err = Score(held, constants, p.options.Seed)
+	f := Fold{Key: k}
+	x, at := p.startAtPriors(use)
+	x, at, err := p.descend(x, at, use)
+	if err != nil {
+		return f, err
+	}
+	f.Sets = p.at(x, at).shipped()
+	f.Residuals, err = p.score(x, held)
+	f.tell(held, p.seen(use))
 	return f, err
+}
+
+// seen are the envelopes of the observations that count.
+func (p *problem) seen(use []bool) []Envelope {
+	var obs []Observation
+	for i, b := range p.obs {
+		if use[i] {
+			obs = append(obs, b)
+		}
+	}
+	return Envelopes(obs)
+}
+
+// tell notes how much of each run was new to the fit.
+func (f *Fold) tell(held []Observation, seen []Envelope) {
+	f.Seen = seen
+	for i := range f.Residuals {
+		for k := range held {
+			if b := &held[k]; b.ID == f.Residuals[i].ID {
+				f.Residuals[i].New = noveltyOf(seen, b.Config, b.Replicas, b.Load)
+			}
+		}
+	}
+}
+
+// at is the problem concluded at x.
+func (p *problem) at(x, at []float64) *problem {
+	q := *p
+	q.params, q.report = slices.Clone(p.params), nil
+	q.conclude(x, at)
+	return &q
+}
+
+// score holds what the constants at x predict against observations.
+func (p *problem) score(x []float64, obs []Observation) ([]Residual, error) {
+	constants, err := p.constantsAt(x)
+	if err != nil {
+		return nil, err
+	}
+	out := make([][]Residual, len(obs))
+	errs := make([]error, len(obs))
+	p.options.Each(len(obs), func(i int) {
+		out[i], errs[i] = Score(obs[i:i+1], constants[obs[i].Study], p.options.Seed)
+	})
+	return slices.Concat(out...), cmp.Or(errs...)
 }
 
 // Score holds what constants predict against observations.
 func Score(obs []Observation, k *sim.Constants, seed uint64) ([]Residual, error) {
 	var out []Residual
 	for _, b := range obs {
-		if b.Saturated() {
-			continue
-		}
 		figures, err := replay(b.Config, b.Replicas, b.Load, k, seed)
 		if err != nil {
 			return nil, fmt.Errorf("replay %s: %w", b.ID, err)
@@ -126,7 +158,8 @@ func Score(obs []Observation, k *sim.Constants, seed uint64) ([]Residual, error)
 			measured, ok := b.Figures[m]
 			value, predicted := figures[m]
 			if ok && predicted && measured > 0 {
-				out = append(out, Residual{b.ID, m, measured, value})
+				flooded := m != Throughput && b.Load.Rate > 0 && figures["request_throughput"] < servedShare*b.Load.Rate
+				out = append(out, Residual{ID: b.ID, Metric: m, Measured: measured, Value: value, Flooded: flooded})
 			}
 		}
 	}

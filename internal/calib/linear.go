@@ -4,8 +4,10 @@ import "math"
 
 // solveSymmetric solves a*x = b for a positive definite a by Cholesky's
 // decomposition; directions of no curvature get 0.
-func solveSymmetric(a [][]float64, b []float64) []float64 {
-	l := cholesky(a)
+func solveSymmetric(a [][]float64, b []float64) []float64 { return solveFactored(cholesky(a), b) }
+
+// solveFactored solves l*l'*x = b.
+func solveFactored(l [][]float64, b []float64) []float64 {
 	n := len(b)
 	y, x := make([]float64, n), make([]float64, n)
 	for i := range n {
@@ -55,10 +57,11 @@ func cholesky(a [][]float64) [][]float64 {
 // invert is the inverse of a positive definite matrix.
 func invert(a [][]float64) [][]float64 {
 	out := make([][]float64, len(a))
+	l := cholesky(a)
 	for i := range a {
 		e := make([]float64, len(a))
 		e[i] = 1
-		out[i] = solveSymmetric(a, e)
+		out[i] = solveFactored(l, e)
 	}
 	return out
 }

@@ -28,6 +28,25 @@ func publishedObservations(t testing.TB) []Observation {
 	return obs
 }
 
+//go:embed testdata/more.json
+var moreJSON []byte
+
+// allObservations are those and the blocks of nine further studies, resolved.
+func allObservations(t testing.TB) []Observation {
+	t.Helper()
+	obs, err := ReadObservations(moreJSON)
+	if err != nil {
+		t.Fatal(err)
+	}
+	obs = append(publishedObservations(t), obs...)
+	for i := range obs {
+		if err := obs[i].Resolve(); err != nil {
+			t.Fatalf("%s: %v", obs[i].ID, err)
+		}
+	}
+	return obs
+}
+
 // derived are figures that no block prints.
 var derived = []string{"e2el_per_output_token_ms"}
 

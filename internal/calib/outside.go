@@ -2,14 +2,12 @@ package calib
 
 import (
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strings"
 
 	"perflab/internal/arch"
 	"perflab/internal/engine"
-	"perflab/internal/result"
 )
 
 // envelopeFactor is by how much a mean length or a rate may leave what was seen before
@@ -55,7 +53,7 @@ type coverage struct {
 // calibration.
 func (a *predictor) extrapolations() []extrapolation {
 	c := coverage{predictor: a}
-	_, _, c.ranged = a.cal.errorOf(a.Config, Throughput)
+	_, _, c.ranged = a.cal.errorOf(a.Config.Engine, a.novelty, Throughput)
 	c.hardware()
 	e, ok := c.envelope()
 	if ok {
@@ -77,7 +75,7 @@ func (c *coverage) say(widen float64, format string, args ...any) {
 	c.found = append(c.found, extrapolation{text + ".", widen})
 }
 
-// hardware says what the errors and constants are borrowed from.
+// hardware says whether the device, and the engine on it, were seen.
 func (c *coverage) hardware() {
 	cfg := c.Config
 	var here, engine bool
@@ -86,42 +84,15 @@ func (c *coverage) hardware() {
 			here, engine = true, engine || e.Engine == cfg.Engine
 		}
 	}
-	_, borrowed, ranged := c.cal.errorOf(cfg, Throughput)
-	rest := ""
 	switch {
-	case !ranged:
-		rest = ", and no figure has a range"
-	case borrowed > 1:
-		rest = fmt.Sprintf(": ranges are those of the widest other, %g times as wide", borrowed)
-	}
-	switch {
-	case len(c.cal.Seen) == 0 && !ranged:
+	case len(c.cal.Seen) == 0 && !c.ranged:
 		c.say(1, "The calibration does not say what it has seen, nor how far off it is: no figure has a range")
+	case !here && !c.ranged:
+		c.say(1, "No run on %s is in the calibration, and no figure has a range", cfg.GPU.Title)
 	case !here:
-		c.say(1, "No run on %s is in the calibration, its constants are as wide as they are elsewhere%s", cfg.GPU.Title, rest)
+		c.say(1, "Nobody has measured anything like it: no run on %s is in the calibration. A run there would help most (perflab predict --with RUN)", cfg.GPU.Title)
 	case !engine:
-		c.say(1, "No run of %s on %s is in the calibration, only of another engine%s", cfg.Engine, cfg.GPU.Title, rest)
-	default:
-		c.borrowed()
-	}
-}
-
-// borrowed names the figures whose error is not known of the very engine on the
-// accelerator, by how much wider their ranges are for that.
-func (c *coverage) borrowed() {
-	by := map[float64][]string{}
-	for _, name := range Scored {
-		_, widen, ok := c.cal.errorOf(c.Config, name)
-		if _, has := c.run.Figures[name]; ok && widen > 1 && has && name != MedianTTFT { // which goes with its mean
-			m, _ := result.Lookup(name)
-			label, _, _ := strings.Cut(m.Label, " (")
-			by[widen] = append(by[widen], label)
-		}
-	}
-	from := map[float64]string{likeFigure: "like figures or of another engine", otherAccelerator: "another accelerator"}
-	for _, widen := range slices.Sorted(maps.Keys(by)) {
-		c.say(1, "Too few runs of %s on %s were held out to know the errors of %s: those of %s are taken, %g times as wide",
-			c.Config.Engine, c.Config.GPU.Title, strings.Join(by[widen], ", "), from[widen], widen)
+		c.say(1, "No run of %s on %s is in the calibration, only of another engine", cfg.Engine, cfg.GPU.Title)
 	}
 }
 
@@ -163,15 +134,15 @@ func span[T int | float64](a, b [2]T) [2]T {
 func (c *coverage) beyondSeen(e Envelope) {
 	cfg := c.Config
 	if n, seen := shapes(e.Models, cfg.Model); n > 0 && n < manyModels && !seen {
-		c.say(outsideEnvelope, "%s was not seen here, only %s", cfg.Model.Name, strings.Join(unique(e.Models), ", "))
+		c.say(1, "%s was not seen here, only %s", cfg.Model.Name, strings.Join(unique(e.Models), ", "))
 	}
 	if f := string(cfg.Model.Format); len(e.Formats) > 0 && !slices.Contains(e.Formats, f) {
-		c.say(outsideEnvelope, "Weights in %s were not seen here, only in %s", f, strings.Join(unique(e.Formats), ", "))
+		c.say(1, "Weights in %s were not seen here, only in %s", f, strings.Join(unique(e.Formats), ", "))
 	}
 	for _, gpus := range engineGPUs(cfg) {
 		if n := len(e.GPUs); n > 0 && (gpus > slices.Max(e.GPUs) || gpus < slices.Min(e.GPUs)) {
 			seen := [2]float64{float64(slices.Min(e.GPUs)), float64(slices.Max(e.GPUs))}
-			c.say(outsideEnvelope, "The GPUs of a replica are %d, of those seen %s", gpus, fromTo(seen))
+			c.say(1, "The GPUs of a replica are %d, of those seen %s", gpus, fromTo(seen))
 		}
 	}
 	for _, x := range []struct {
@@ -180,12 +151,12 @@ func (c *coverage) beyondSeen(e Envelope) {
 		seen [2]float64
 	}{{"Prompts", c.facts.input, e.Input}, {"Answers", c.facts.output, e.Output}} {
 		if x.seen[1] > 0 && (x.mean > envelopeFactor*x.seen[1] || x.mean < x.seen[0]/envelopeFactor) {
-			c.say(outsideEnvelope, "%s of %.0f tokens on average are far from the %s seen", x.what, x.mean, fromTo(x.seen))
+			c.say(1, "%s of %.0f tokens on average are far from the %s seen", x.what, x.mean, fromTo(x.seen))
 		}
 	}
 	c.arrivals(e)
 	if cfg.Spec != "" && !e.Speculation {
-		c.say(outsideEnvelope, "Speculation was not seen here: its cost and the share of drafts that are accepted are assumed")
+		c.say(1, "Speculation was not seen here: its cost and the share of drafts that are accepted are assumed")
 	}
 }
 
@@ -204,9 +175,9 @@ func (c *coverage) arrivals(e Envelope) {
 	if rate := c.Load.Rate / float64(c.Replicas); rate > 0 {
 		switch {
 		case e.Rate[1] == 0:
-			c.say(outsideEnvelope, "Only bursts were seen here, no load at a rate; the front end's cost was fitted on them, at most %.0f requests/s pass it in each replica", c.frontEndRate())
+			c.say(1, "Only bursts were seen here, no load at a rate; the front end's cost was fitted on them, at most %.0f requests/s pass it in each replica", c.frontEndRate())
 		case rate > envelopeFactor*e.Rate[1]:
-			c.say(outsideEnvelope, "%.3g requests/s to a replica are far above the %.3g seen", rate, e.Rate[1])
+			c.say(1, "%.3g requests/s to a replica are far above the %.3g seen", rate, e.Rate[1])
 		}
 		return
 	}
@@ -217,9 +188,9 @@ func (c *coverage) arrivals(e Envelope) {
 	n = (n + c.Replicas - 1) / c.Replicas
 	switch {
 	case e.Burst[1] == 0 && e.Rate[1] > 0:
-		c.say(outsideEnvelope, "Only loads at a rate were seen here, none that keeps requests waiting or so many in flight")
+		c.say(1, "Only loads at a rate were seen here, none that keeps requests waiting or so many in flight")
 	case e.Burst[1] > 0 && (n > envelopeFactor*e.Burst[1] || envelopeFactor*n < e.Burst[0]):
-		c.say(outsideEnvelope, "%d requests at once to a replica are far from the %s seen", n, fromTo([2]float64{float64(e.Burst[0]), float64(e.Burst[1])}))
+		c.say(1, "%d requests at once to a replica are far from the %s seen", n, fromTo([2]float64{float64(e.Burst[0]), float64(e.Burst[1])}))
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 
-	"perflab/internal/arch"
 	"perflab/internal/engine"
 	"perflab/internal/result"
 	"perflab/internal/sim"
@@ -38,6 +37,7 @@ type predictor struct {
 	cal         *Calibration
 	constants   *sim.Constants
 	facts       loadFacts
+	novelty     Novelty // of the question
 	run         replayedRun
 	burst       map[string]float64 // figures of the same requests sent at once
 	utilisation float64
@@ -79,15 +79,14 @@ func (a *predictor) replay(k *sim.Constants) (replayedRun, error) {
 	return out, nil
 }
 
-// drawn replays other draws of the load. Where no error is known of the engine
-// on the accelerator the constants are drawn too; where one is, it has in it what
-// they are uncertain by.
+// drawn replays other draws of the load. On a device without runs the constants are drawn
+// too; elsewhere held-out errors have in them what constants are uncertain by.
 func (a *predictor) drawn() ([]map[string]float64, error) {
 	var out []map[string]float64
 	for i := range max(0, a.Draws) {
 		seed := stat.Stream(a.Seed, fmt.Sprintf("draw %d", i)).Uint64()
 		k := a.constants
-		if !a.cal.hasOwnErrors(a.Config) {
+		if a.novelty == NewDevice || a.novelty == nothingFound {
 			var err error
 			if k, err = drawConstants(k, a.Config, seed); err != nil {
 				return nil, err
@@ -106,7 +105,7 @@ func (a *predictor) drawn() ([]map[string]float64, error) {
 // several engines each reads requests of its own, and each request is read in both pools.
 func (a *predictor) frontEndRate() float64 {
 	cfg := a.Config
-	return 1e3 * float64(max(1, min(cfg.Prefills, cfg.Decodes))) / a.constants.Value(cfg.Engine, cfg.GPU.Name, arch.Format(cfg.Model.Format), "f_req")
+	return float64(max(1, min(cfg.Prefills, cfg.Decodes))) / a.constants.FrontEnd(cfg).Seconds()
 }
 
 // KVUse is what the KV cache holds.

@@ -27,11 +27,13 @@ const normalRangeQuantile = 1.6449
 // leastRuns is how many held-out runs an error must rest on to be believed.
 const leastRuns = 3
 
-// Widths of a range whose error is borrowed from runs that are less alike.
+// ownRuns is how many held-out errors of the very engine are better than more of all.
+const ownRuns = 12
+
+// Widths of a range whose error is borrowed.
 const (
-	likeFigure       = 1.5 // of a like figure of the same engine
-	otherEngine      = 1.5 // of another engine on the same accelerator
-	otherAccelerator = 2.0 // of other accelerators
+	likeFigure = 1.5 // of a like figure
+	lessNew    = 1.5 // of questions in which less is new
 )
 
 // sharedDuration are figures that vary as one whose error is known: the tokens of a load
@@ -66,49 +68,68 @@ func (a answered) ranges() map[string]Range {
 	return out
 }
 
-// errorOf is the held-out error of a figure, and by how much its range is widened
-// for being borrowed: the accelerator's with that engine, else that of a figure
-// like it, else the widest with another engine, else the widest there is.
-func (c *Calibration) errorOf(cfg engine.Config, metric string) (e Error, widen float64, ok bool) {
-	here := func(x Error) bool { return strings.HasPrefix(cfg.GPU.Name, x.Accelerator) }
-	same := func(x Error) bool { return here(x) && x.Engine == cfg.Engine }
-	if e, _, ok = c.widestOf(same, metric); ok {
-		return e, 1, true
+// errorOf is the held-out error of a figure where so much is new, and by how much its
+// range is widened for being borrowed: from a like figure, or from questions in which
+// less is new.
+func (c *Calibration) errorOf(engine string, n Novelty, metric string) (e Error, widen float64, ok bool) {
+	if e, widen, ok = c.known(engine, n, metric); ok {
+		return e, widen, true
 	}
 	like := likeFigures[metric]
-	switch e, n, ok := c.widestOf(same, like...); {
-	case ok && metric == MeanE2E && n == len(like):
-		return e.unbiased(), 1, true
-	case ok:
-		if metric == Throughput { // what takes longer is slower
-			e.Bias = -e.Bias
+	parts := 0
+	for _, m := range like {
+		if x, w, has := c.known(engine, n, m); has {
+			if x = x.unbiased(); !ok || x.Spread*w > e.Spread*widen {
+				e, widen, ok = x, w, true
+			}
+			parts++
 		}
-		return e, likeFigure, true // with its bias: they are figures of the same steps
 	}
-	of := []string{metric}
-	if metric == MeanE2E { // elsewhere it may be known of another kind of load
-		of = append(of, like...)
+	if ok && !(metric == MeanE2E && parts == len(like)) {
+		widen *= likeFigure
 	}
-	if e, _, ok = c.widestOf(here, of...); ok {
-		return e.unbiased(), otherEngine, true
-	}
-	e, _, ok = c.widestOf(func(Error) bool { return true }, of...)
-	return e.unbiased(), otherAccelerator, ok
+	return e, widen, ok
 }
 
-// widestOf is the widest error of some figures among those that are meant and
-// rest on enough runs, and of how many figures one is known.
-func (c *Calibration) widestOf(meant func(Error) bool, metrics ...string) (widest Error, n int, ok bool) {
-	of := map[string]bool{}
-	for _, x := range c.Errors {
-		if x.Runs >= leastRuns && slices.Contains(metrics, x.Metric) && meant(x) {
-			of[x.Metric] = true
-			if !ok || x.Spread+math.Abs(x.Bias) > widest.Spread+math.Abs(widest.Bias) {
-				widest, ok = x, true
+// known is the error of a figure itself: where so much is new, else where more is, else
+// where less is. Few studies tell of each: an error where less is new is not exceeded by
+// chance alone, so it is the least that is taken.
+func (c *Calibration) known(engine string, n Novelty, metric string) (e Error, widen float64, ok bool) {
+	at := slices.Index(Novelties, n)
+	for i := max(0, at); i < len(Novelties); i++ {
+		if e, ok = c.at(engine, Novelties[i], metric); !ok {
+			continue
+		}
+		for k := 1; k < at; k++ { // the first is of questions after a run
+			if less, has := c.at(engine, Novelties[k], metric); has && less.Spread > e.Spread {
+				e = less
 			}
 		}
+		return e, 1, true
 	}
-	return widest, len(of), ok
+	widen = 1.0
+	for i := at - 1; i >= 0; i-- {
+		widen *= lessNew
+		if e, ok = c.at(engine, Novelties[i], metric); ok {
+			return e, widen, true
+		}
+	}
+	return e, 0, false
+}
+
+// at is the error of a figure where so much is new: of the engine, or of all engines where
+// too few of its runs were held out.
+func (c *Calibration) at(engine string, n Novelty, metric string) (e Error, ok bool) {
+	for _, x := range c.Errors {
+		switch {
+		case x.New != n || x.Metric != metric || x.Runs < leastRuns:
+		case x.Engine == engine && x.Runs >= ownRuns:
+			return x, true
+		case x.Engine == "":
+			e, ok = x, true
+		}
+	}
+	return e, ok
 }
 
 // unbiased is an error whose bias is that of something else: a part of the
@@ -116,16 +137,6 @@ func (c *Calibration) widestOf(meant func(Error) bool, metrics ...string) (wides
 func (e Error) unbiased() Error {
 	e.Spread, e.Bias = e.Spread+math.Abs(e.Bias), 0
 	return e
-}
-
-// hasOwnErrors says that some error is known of the very engine on the accelerator.
-func (c *Calibration) hasOwnErrors(cfg engine.Config) bool {
-	for _, m := range Scored {
-		if e, widen, ok := c.errorOf(cfg, m); ok && widen == 1 && e.Engine == cfg.Engine {
-			return true
-		}
-	}
-	return false
 }
 
 // interval is what a figure lies between in nine of ten cases: what its draws
@@ -200,12 +211,14 @@ func drawConstants(k *sim.Constants, cfg engine.Config, seed uint64) (*sim.Const
 	}
 	var sets []sim.Set
 	for _, f := range formats {
+		of := sim.SubjectOf(cfg)
+		of.Format = f
 		s := sim.Set{Accelerator: cfg.GPU.Name, Engine: cfg.Engine, Format: f, Values: map[string]float64{}}
 		for _, name := range k.Names() {
 			if cfg.Prefills == 0 && slices.Contains(betweenEngines, name) {
 				continue
 			}
-			v, sd := k.Value(cfg.Engine, cfg.GPU.Name, f, name), k.Spread(cfg.Engine, cfg.GPU.Name, f, name)
+			v, sd := k.Value(of, name), k.Spread(of, name)
 			s.Values[name] = bounded(k, name, v, v*math.Exp(sd*r.NormFloat64()))
 		}
 		sets = append(sets, s)

@@ -93,46 +93,41 @@ func TestPaced(t *testing.T) {
 	}
 }
 
-// TestKnown: the accelerator's own error with the engine, else the widest that
-// is nearest, widened; too few runs are none.
-func TestKnown(t *testing.T) {
+// TestErrorOf: the error of the engine where so much is new; of all engines where it has too
+// few; else of what is newer, else, widened, of what is less new; parts stand for E2E.
+func TestErrorOf(t *testing.T) {
 	c := Calibration{Errors: []Error{
-		{"a100-sxm", "vllm", Throughput, 9, 0.01, 0.05},
-		{"a100-sxm", "sglang", Throughput, 9, -0.1, 0.08},
-		{"a100-sxm", "trtllm", Throughput, 2, 0, 0.01},
-		{"h200", "vllm", Throughput, 9, 0, 0.3},
+		{New: NothingNew, Engine: "vllm", Metric: Throughput, Runs: 25, Bias: 0.01, Spread: 0.05},
+		{New: NothingNew, Engine: "sglang", Metric: Throughput, Runs: 4, Bias: -0.1, Spread: 0.08},
+		{New: NothingNew, Engine: "", Metric: Throughput, Runs: 13, Bias: 0, Spread: 0.07},
+		{New: SeveralNew, Engine: "", Metric: Throughput, Runs: 30, Bias: 0, Spread: 0.3},
+		{New: SeveralNew, Engine: "", Metric: MeanTTFT, Runs: 30, Bias: -0.1, Spread: 0.3},
 	}}
 	for _, x := range []struct {
-		gpu, engine  string
-		spread, bias float64
-		widen        float64
+		engine string
+		new    Novelty
+		metric string
+		spread float64
+		widen  float64
 	}{
-		{"a100-sxm-80", "vllm", 0.05, 0.01, 1},
-		{"a100-sxm-80", "trtllm", 0.18, 0, otherEngine},
-		{"l40s", "vllm", 0.3, 0, otherAccelerator},
+		{"vllm", NothingNew, Throughput, 0.05, 1},
+		{"sglang", NothingNew, Throughput, 0.07, 1},
+		{"vllm", OneThingNew, Throughput, 0.3, 1},
+		{"vllm", NewDevice, Throughput, 0.3, lessNew},
+		{"vllm", SeveralNew, MeanE2E, 0.4, likeFigure},
+		{"vllm", SeveralNew, MedianTTFT, 0.4, likeFigure},
 	} {
-		e, widen, ok := c.errorOf(engine.Config{Engine: x.engine, GPU: arch.Accelerator{Name: x.gpu}}, Throughput)
-		if !ok || math.Abs(e.Spread-x.spread) > 1e-12 || e.Bias != x.bias || widen != x.widen {
-			t.Errorf("%s %s: %+v, %v, %v", x.gpu, x.engine, e, widen, ok)
+		e, widen, ok := c.errorOf(x.engine, x.new, x.metric)
+		if !ok || math.Abs(e.Spread-x.spread) > 1e-12 || widen != x.widen {
+			t.Errorf("%+v: %+v, %v, %v", x, e, widen, ok)
 		}
 	}
-	// The parts of E2E stand for it; a like figure is widened.
-	c.Errors = append(c.Errors, Error{"a100-sxm", "vllm", MeanTTFT, 9, -0.02, 0.1}, Error{"h200", "vllm", MeanE2E, 9, 0, 0.2})
-	a100 := engine.Config{Engine: "vllm", GPU: arch.Accelerator{Name: "a100-sxm-80"}}
-	if e, widen, ok := c.errorOf(a100, MeanE2E); !ok || e.Spread != 0.1 || e.Bias != -0.02 || widen != likeFigure {
-		t.Errorf("half of E2E: %+v, %v, %v", e, widen, ok)
+	c.Errors = append(c.Errors, Error{New: SeveralNew, Engine: "", Metric: MeanTPOT, Runs: 30, Bias: 0, Spread: 0.35})
+	if e, widen, ok := c.errorOf("vllm", SeveralNew, MeanE2E); !ok || math.Abs(e.Spread-0.4) > 1e-12 || widen != 1 {
+		t.Errorf("E2E of both parts: %+v, %v, %v", e, widen, ok)
 	}
-	c.Errors = append(c.Errors, Error{"a100-sxm", "vllm", MeanTPOT, 9, 0.01, 0.03})
-	if e, widen, ok := c.errorOf(a100, MeanE2E); !ok || e.Metric != MeanTTFT || math.Abs(e.Spread-0.12) > 1e-12 || e.Bias != 0 || widen != 1 {
-		t.Errorf("E2E: %+v, %v, %v", e, widen, ok)
-	}
-	c.Errors = []Error{{"a100-sxm", "vllm", MeanE2E, 9, 0.04, 0.1}}
-	if e, widen, ok := c.errorOf(a100, Throughput); !ok || e.Bias != -0.04 || e.Spread != 0.1 || widen != likeFigure {
-		t.Errorf("throughput by E2E: %+v, %v, %v", e, widen, ok)
-	}
-	c.Errors = []Error{{"a100-sxm", "vllm", Throughput, 9, 0.01, 0.05}}
-	if _, _, ok := c.errorOf(engine.Config{Engine: "vllm"}, MeanTTFT); ok {
-		t.Error("a figure without any error is known")
+	if _, _, ok := (&Calibration{}).errorOf("vllm", NothingNew, Throughput); ok {
+		t.Error("an error of nothing")
 	}
 }
 
@@ -153,7 +148,9 @@ func TestDrawConstants(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		get := func(f arch.Format, name string) float64 { return d.Value("vllm", "x1", f, name) }
+		get := func(f arch.Format, name string) float64 {
+			return d.Value(sim.Subject{Engine: "vllm", Accelerator: "x1", Format: f}, name)
+		}
 		x := math.Log(get(arch.FP8, "t_step") / 3)
 		sum, square = sum+x, square+x*x
 		if v := get(arch.FP8, "moe_bandwidth"); v > 1 {

@@ -11,7 +11,7 @@ import (
 // between in nine of ten cases; outside is what the calibration has not seen of either. Both
 // are of one load: its draws are the same on both sides, so that what is common to them does
 // not count. Errors of held-out predictions are taken as independent, apart from a bias that
-// both sides share. It is not ok where no error of the figure is known.
+// both sides share and from what the errors of one study have in common. It is not ok where no error of the figure is known.
 func (c *Calibration) Ratio(of, to Question, metric string) (r Range, outside []string, ok bool, err error) {
 	var sides [2]answered
 	for i, q := range []Question{of, to} {
@@ -37,7 +37,13 @@ func (c *Calibration) Ratio(of, to Question, metric string) (r Range, outside []
 			draws = append(draws, map[string]float64{metric: v / w})
 		}
 	}
-	return interval(x/y, spreadOf(draws, metric, x/y), biasA-biasB, math.Hypot(offA, offB)), outside, true, nil
+	return interval(x/y, spreadOf(draws, metric, x/y), biasA-biasB, c.apart(offA, offB)), outside, true, nil
+}
+
+// apart is what two errors leave of their ratio: as independent ones, but for what
+// configurations of one study have in common.
+func (c *Calibration) apart(a, b float64) float64 {
+	return math.Hypot(a, b) * math.Sqrt(1-c.Common)
 }
 
 // answered is a question with its replays.
@@ -55,6 +61,7 @@ func (c *Calibration) answer(q Question) (answered, error) {
 		return answered{}, fmt.Errorf("calibration: %w", err)
 	}
 	a := &predictor{Question: q.complete(), cal: c, constants: k, facts: q.Load.facts()}
+	a.novelty = c.novelty(q)
 	if a.run, err = a.replay(k); err != nil {
 		return answered{}, err
 	}
@@ -74,11 +81,22 @@ func (c *Calibration) answer(q Question) (answered, error) {
 // off is the error of a figure's logarithm in nine of ten cases, and its bias; false where
 // none is known.
 func (a answered) off(metric string) (off, bias float64, ok bool) {
-	e, borrowed, ok := a.cal.errorOf(a.Config, erring(metric))
-	if !ok {
-		return 0, 0, false
+	of := func(n Novelty) (off, bias float64, ok bool) {
+		e, borrowed, ok := a.cal.errorOf(a.Config.Engine, n, erring(metric))
+		if !ok {
+			return 0, 0, false
+		}
+		return widest(a.outside) * borrowed * e.Spread * fewRuns(e.Runs), e.Bias, true
 	}
-	return widest(a.outside) * borrowed * e.Spread * fewRuns(e.Runs), e.Bias, ok
+	off, bias, ok = of(a.novelty)
+	if a.novelty != AfterRun {
+		return off, bias, ok
+	}
+	// A run of the site makes no prediction less sure.
+	if was, lean, known := of(noveltyOf(a.cal.Seen, a.Config, a.Replicas, a.Load)); known && (!ok || was < off) {
+		return was, lean, true
+	}
+	return off, bias, ok
 }
 
 // erring is the figure whose error a figure has.

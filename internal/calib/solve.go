@@ -15,11 +15,11 @@ const (
 // fit finds the parameters with all observations and fills in values, spreads
 // and residuals.
 func (p *problem) fit() error {
-	if err := p.measureSlopes(); err != nil {
-		return err
-	}
 	use := p.all()
 	x, at := p.startAtPriors(use)
+	if err := p.measureSlopes(x, at); err != nil {
+		return err
+	}
 	x, at, err := p.descend(x, at, use)
 	if err != nil {
 		return err
@@ -47,7 +47,7 @@ func (p *problem) descend(x, at []float64, use []bool) (best, there []float64, e
 		if err != nil {
 			return nil, nil, err
 		}
-		broyden(jac, d, at, figures)
+		p.broyden(jac, d, at, figures)
 		c := p.cost(next, figures)
 		gain := cost - c
 		if gain > 0 {
@@ -66,24 +66,19 @@ func (p *problem) descend(x, at []float64, use []bool) (best, there []float64, e
 	return x, at, nil
 }
 
-// broyden corrects the slopes by what a step d did, in the direction of d.
-func broyden(jac [][]float64, d, from, to []float64) {
-	length := 0.0
-	for _, v := range d {
-		length += v * v
-	}
-	if length == 0 {
-		return
-	}
-	for k := range from {
-		miss := to[k] - from[k]
-		for i := range d {
+// broyden corrects the slopes of each row by what a step d did, in the direction of the
+// part of d that the row depends on.
+func (p *problem) broyden(jac [][]float64, d, from, to []float64) {
+	for k, r := range p.rows {
+		miss, length := to[k]-from[k], 0.0
+		for _, i := range p.moved[r.obs] {
 			miss -= jac[i][k] * d[i]
+			length += d[i] * d[i]
 		}
-		if math.IsNaN(miss) {
+		if length == 0 || math.IsNaN(miss) {
 			continue
 		}
-		for i := range d {
+		for _, i := range p.moved[r.obs] {
 			jac[i][k] += miss * d[i] / length
 		}
 	}
@@ -136,13 +131,10 @@ func (p *problem) normal(x, at []float64, jac [][]float64) (a [][]float64, b []f
 			continue
 		}
 		sigma := noise[row.metric]
-		for i := range n {
+		for _, i := range p.moved[row.obs] {
 			ji := jac[i][k] / sigma
-			if ji == 0 {
-				continue
-			}
 			b[i] -= w * ji * r
-			for j := range n {
+			for _, j := range p.moved[row.obs] {
 				a[i][j] += w * ji * jac[j][k] / sigma
 			}
 		}
@@ -167,15 +159,15 @@ func (p *problem) step(x, at []float64, jac [][]float64, damp float64) []float64
 // cost leaves them.
 func (p *problem) conclude(x, at []float64) {
 	a, _ := p.normal(x, at, p.slopes)
-	inverse := invert(a)
+	p.inverse = invert(a)
 	for i := range p.params {
 		q := &p.params[i]
 		q.Value = round(q.Prior * math.Exp(x[i]))
-		q.Spread = round(min(q.PriorSpread, math.Sqrt(max(0, inverse[i][i]))))
+		q.Spread = round(min(q.PriorSpread, math.Sqrt(max(0, p.inverse[i][i]))))
 	}
 	p.x = x
 	for k, row := range p.rows {
-		p.report = append(p.report, Residual{p.obs[row.obs].ID, row.metric, math.Exp(row.measured), math.Exp(at[k])})
+		p.report = append(p.report, Residual{ID: p.obs[row.obs].ID, Metric: row.metric, Measured: math.Exp(row.measured), Value: math.Exp(at[k])})
 	}
 }
 

@@ -28,6 +28,7 @@ type calibrateFlags struct {
 	holdOut string
 	format  string
 	seed    uint64
+	plan    bool
 }
 
 const calibrateLong = `Fit the simulator's constants to measured runs, and write them as a calibration
@@ -45,6 +46,9 @@ is no measure of accuracy, and held out, each run predicted by constants fitted
 without its workload (--hold-out says otherwise). Ranges of predictions rest
 on the held-out errors, which the file keeps.
 
+--plan reads no run: it says which three runs of a serving command would narrow
+predictions most for their time, on hardware that nobody has measured.
+
 What is not used is named with the reason. Simulated runs are refused, unless
 --simulated takes them for a trial of the method; predicted ones always are.
 
@@ -59,7 +63,8 @@ func newCalibrate(env Env) *cobra.Command {
 		Example: `  perflab calibrate perflab-out/my-study --out my-hardware.json
   perflab calibrate perflab-out/bench/* --gpu l40s --command 'vllm serve Qwen/Qwen3-8B' --out l40s.json
   perflab calibrate report.md 'results/*.json' --gpu h100-sxm --hold-out model --out h100.json
-  perflab calibrate observations.json --format json`,
+  perflab calibrate observations.json --format json
+  perflab calibrate --plan --gpu l40s -- vllm serve Qwen/Qwen3-8B`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return wantArgs(1, "a run directory, a study or a file of results")(c, args)
@@ -71,6 +76,7 @@ func newCalibrate(env Env) *cobra.Command {
 	fs := c.Flags()
 	fs.SortFlags = false
 	fs.StringVar(&f.out, "out", "", "file for the calibration; none is overwritten (default: print only)")
+	fs.BoolVar(&f.plan, "plan", false, "say which runs of the command after -- to take first; needs --gpu")
 	fs.StringVar(&f.holdOut, "hold-out", "auto", "what runs are held out by for the errors: workload, model or study; auto is the workload, or the model where an accelerator has seen more of them")
 	fs.StringVar(&f.known.gpu, "gpu", "", "accelerator of runs that do not record it, see perflab sim --list")
 	fs.IntVar(&f.known.gpus, "gpus", 0, "how many of them one replica has (default: as many as its command takes)")
@@ -105,6 +111,9 @@ func runCalibrate(ctx context.Context, env Env, f *calibrateFlags, sources []str
 	if err := f.validate(); err != nil {
 		return err
 	}
+	if f.plan {
+		return f.showPlan(ctx, env, sources)
+	}
 	o, err := f.known.observer(env, sources)
 	if err != nil {
 		return err
@@ -136,6 +145,35 @@ func runCalibrate(ctx context.Context, env Env, f *calibrateFlags, sources []str
 	return f.show(env, fit)
 }
 
+// showPlan says which runs of a serving command to take first.
+func (f *calibrateFlags) showPlan(ctx context.Context, env Env, command []string) error {
+	if f.known.gpu == "" {
+		return usageError{errors.New("--plan needs --gpu: the accelerator to plan for, see perflab sim --list")}
+	}
+	q := forecast.PlanQuestion{
+		Command: command, GPU: f.known.gpu, GPUs: f.known.gpus, Replicas: f.known.replicas, Each: bench.OnEveryCore,
+		Model: func(name string) (arch.Model, error) { return lookupModel(name, f.known.modelConfig) },
+	}
+	var plan calib.Plan
+	cal, err := calib.Shipped()
+	if err != nil {
+		return err
+	}
+	err = within(ctx, func() (err error) {
+		plan, err = q.Answer(&cal)
+		return err
+	})
+	switch {
+	case forecast.IsRefusal(err):
+		return refuse(env, err)
+	case err != nil:
+		return usageError{fmt.Errorf("plan runs: %w", err)}
+	case f.format == "json":
+		return writeJSON(env.Stdout, plan)
+	}
+	return prediction.WritePlan(env.Stdout, plan)
+}
+
 // withFlags names in each reason the flags that give what a run does not say.
 func withFlags(omitted []forecast.Omission) []forecast.Omission {
 	omitted = slices.Clone(omitted)
@@ -147,17 +185,15 @@ func withFlags(omitted []forecast.Omission) []forecast.Omission {
 
 // show prints the fit.
 func (f *calibrateFlags) show(env Env, fit *forecast.Fit) error {
+	var err error
 	if f.format == "json" {
-		if err := writeJSON(env.Stdout, fit); err != nil {
-			return fmt.Errorf("print the calibration: %w", err)
+		err = writeJSON(env.Stdout, fit)
+	} else if err = doc.Text(env.Stdout, prediction.Calibration(fit)); err == nil {
+		said := "No file was written: give --out FILE."
+		if f.out != "" {
+			said = "Written to " + f.out
 		}
-		return nil
-	}
-	err := doc.Text(env.Stdout, prediction.Calibration(fit))
-	if err == nil && f.out == "" {
-		_, err = fmt.Fprintln(env.Stdout, "No file was written: give --out FILE.")
-	} else if err == nil {
-		_, err = fmt.Fprintf(env.Stdout, "Written to %s\n", f.out)
+		_, err = fmt.Fprintln(env.Stdout, said)
 	}
 	if err != nil {
 		return fmt.Errorf("print the calibration: %w", err)
@@ -165,14 +201,11 @@ func (f *calibrateFlags) show(env Env, fit *forecast.Fit) error {
 	return nil
 }
 
-// writeCalibration makes the calibration file, and overwrites none.
+// writeCalibration makes the calibration file, of which validate has seen that it is new.
 func writeCalibration(path string, c calib.Calibration) error {
 	b, err := json.MarshalIndent(c, "", "  ")
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
-	}
-	if _, err := os.Lstat(path); err == nil {
-		return usageError{fmt.Errorf("%s exists: give --out another name", path)}
 	}
 	if err := durable.WriteFile(path, append(b, '\n'), 0o644); err != nil {
 		return fmt.Errorf("write the calibration: %w", err)

@@ -44,6 +44,8 @@ type predictFlags struct {
 	pools        poolFlags
 
 	calibration string
+	with        []string
+	simulated   bool
 	draws       int
 
 	goodput   []string
@@ -71,9 +73,10 @@ latency marked. GPUs that a command leaves over are used by further replicas, as
 perflab tune deploys them. What the engine would refuse stays in the table, with
 the reason.
 
-Ranges come from how far the calibration was off on runs that it was not fitted
-to, and from the spread of its constants. What it has not seen (hardware, engine,
-format, lengths, load) is said, and widens them.`
+Ranges come from how far predictions were off on studies that the calibration was
+not fitted to, by how much of the question was new to it. What is new is said.
+--with RUN corrects all predictions by a run of your own machines, and ranges narrow
+to what is left after one such run: measure a baseline once, and predict the rest.`
 
 func newPredict(env Env) *cobra.Command {
 	f := &predictFlags{}
@@ -90,7 +93,9 @@ func newPredict(env Env) *cobra.Command {
 
   # two engines on two accelerators, at four rates
   perflab predict --gpu h100-sxm,h200 --request-rate 1,2,4,8 --slo 'p99_ttft_ms <= 500' \
-    --command 'vllm serve Qwen/Qwen3-32B-FP8' --command 'trtllm-serve Qwen/Qwen3-32B-FP8'`,
+    --command 'vllm serve Qwen/Qwen3-32B-FP8' --command 'trtllm-serve Qwen/Qwen3-32B-FP8'
+  # the rest of a grid, of which a baseline was measured
+  perflab predict --with baseline --grid max_num_seqs=128,256 -- vllm serve Qwen/Qwen3-32B`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := f.complete(); err != nil {
 				return usageError{err}
@@ -119,6 +124,8 @@ func (f *predictFlags) add(fs *pflag.FlagSet) {
 	makeRepeatable(fs, "max-concurrency", list.Lookup("max-concurrency").Value, "calls in flight at most; 0 has no limit; several as 16,64 or 8..64x2")
 	makeRepeatable(fs, "request-rate", nil, "requests/s; inf sends all at once; several as 1,2,4,inf or 1..16x2")
 	fs.StringVar(&f.calibration, "calibration", "", "calibration file (default the shipped one)")
+	fs.StringArrayVar(&f.with, "with", nil, "a measured run of your own machines that corrects the predictions: a run directory, a study or a file of results, as perflab calibrate reads them; repeatable")
+	fs.BoolVar(&f.simulated, "simulated", false, "take SIMULATED runs for --with too")
 	fs.IntVar(&f.draws, "draws", calib.Draws, "times that constants and loads are drawn for the ranges; 0 draws none")
 	fs.StringSliceVar(&f.goodput, "goodput", nil, "what makes a request good, such as ttft:500,tpot:50 (ms) or mlperf:llama3.1-8b")
 	fs.StringArrayVar(&f.slos, "slo", nil, "what must hold, such as 'p99_ttft_ms <= 500'; repeatable; exit status 3 when every row misses one")
@@ -135,7 +142,7 @@ func (f *predictFlags) add(fs *pflag.FlagSet) {
 func predictGroups() []flagGroup {
 	own := []flagGroup{
 		{"Configurations", "gpu gpus engine-version model-config command commands grid " + strings.Join(poolFlagNames, " ")},
-		{"Prediction", "calibration draws goodput slo metrics latency objective"},
+		{"Prediction", "calibration with simulated draws goodput slo metrics latency objective"},
 		{"Output", "json html out"},
 	}
 	for _, g := range benchGroups() {
@@ -153,11 +160,7 @@ func predictGroups() []flagGroup {
 // complete checks what needs no file.
 func (f *predictFlags) complete() error {
 	var errs []error
-	note := func(err error) {
-		if err != nil {
-			errs = append(errs, err)
-		}
-	}
+	note := func(err error) { errs = append(errs, err) }
 	if f.gpus < 1 {
 		note(fmt.Errorf("--gpus %d: a machine has at least one", f.gpus))
 	}
@@ -207,6 +210,11 @@ func (f *predictFlags) run(ctx context.Context, env Env, fs *pflag.FlagSet, args
 	cal, name, err := f.readCalibration()
 	if err != nil {
 		return err
+	}
+	if len(f.with) > 0 {
+		if cal, err = f.correct(ctx, env, cal); err != nil {
+			return err
+		}
 	}
 	deployments, err := f.deployments(args)
 	if err != nil {
@@ -277,6 +285,23 @@ func (f *predictFlags) readCalibration() (calib.Calibration, string, error) {
 	return c, filepath.Base(f.calibration), nil
 }
 
+// correct fits what is uncertain of the calibration to the runs of --with.
+func (f *predictFlags) correct(ctx context.Context, env Env, cal calib.Calibration) (calib.Calibration, error) {
+	o, err := (&knownFlags{gpu: f.gpu[0], modelConfig: f.modelConfig, simulated: f.simulated}).observer(env, f.with)
+	if err != nil {
+		return cal, err
+	}
+	err = within(ctx, func() (err error) {
+		cal, err = o.Correct(cal, bench.OnEveryCore)
+		return err
+	})
+	if errors.Is(err, forecast.ErrNoRuns) {
+		fmt.Fprint(env.Stderr, prediction.OmissionsText(withFlags(o.Omitted)))
+		err = usageError{err}
+	}
+	return cal, err
+}
+
 // show prints and writes a forecast in the forms that were asked for.
 func (f *predictFlags) show(env Env, t forecast.Table) error {
 	d := prediction.Forecast(t)
@@ -343,9 +368,9 @@ func (f *predictFlags) deployments(args []string) ([]forecast.Deployment, error)
 		}
 		h.Accelerators = append(h.Accelerators, g)
 	}
-	grid, err := parseGrid(f.grid)
+	grid, err := forecast.ParseGrid(f.grid)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("--grid %w", err)
 	}
 	var commands []forecast.Command
 	for _, words := range lines {
@@ -385,12 +410,7 @@ func (f *predictFlags) lines(args []string) ([][]string, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read --commands: %w", err)
 		}
-		text := strings.ReplaceAll(string(data), "\\\n", " ")
-		for line := range strings.Lines(text) {
-			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
-				texts = append(texts, line)
-			}
-		}
+		texts = append(texts, engine.Lines(string(data))...)
 	}
 	for _, text := range texts {
 		words, err := engine.Split(text)
@@ -405,45 +425,15 @@ func (f *predictFlags) lines(args []string) ([][]string, error) {
 	return out, nil
 }
 
-// mostCombinations is how many configurations a grid may make of a command.
-const mostCombinations = 1000
-
-// parseGrid reads NAME=VALUE,VALUE of each parameter.
-func parseGrid(texts []string) ([]forecast.Axis, error) {
-	var grid []forecast.Axis
-	all := 1
-	for _, text := range texts {
-		name, values, ok := strings.Cut(text, "=")
-		if !ok {
-			return nil, fmt.Errorf("--grid %q: write it as tp=1,2,4", text)
-		}
-		if err := engine.KnownParam(name); err != nil {
-			return nil, fmt.Errorf("--grid: %w", err)
-		}
-		if slices.ContainsFunc(grid, func(a forecast.Axis) bool { return a.Param == name }) {
-			return nil, fmt.Errorf("--grid has %s twice: join its values by commas", name)
-		}
-		axis := forecast.Axis{Param: name}
-		for v := range strings.SplitSeq(values, ",") {
-			axis.Values = append(axis.Values, strings.TrimSpace(v))
-		}
-		if all *= len(axis.Values); all > mostCombinations {
-			return nil, fmt.Errorf("--grid makes %d configurations of each command: %d are the limit", all, mostCombinations)
-		}
-		grid = append(grid, axis)
-	}
-	return grid, nil
-}
-
 // loads are those of every rate and concurrency.
 func (f *predictFlags) loads(fs *pflag.FlagSet) ([]forecast.Load, error) {
-	rates, err := loadList("--request-rate", bench.AxisRate, f.rates)
+	rates, err := bench.SplitLoads(bench.AxisRate, f.rates)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("--request-rate: %w", err)
 	}
-	limits, err := loadList("--max-concurrency", bench.AxisConcurrency, f.concurrency)
+	limits, err := bench.SplitLoads(bench.AxisConcurrency, f.concurrency)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("--max-concurrency: %w", err)
 	}
 	var out []forecast.Load
 	for _, rate := range rates {
@@ -455,7 +445,11 @@ func (f *predictFlags) loads(fs *pflag.FlagSet) ([]forecast.Load, error) {
 			if err := fillWorkload(fs, &spec, rate); err != nil {
 				return nil, err
 			}
-			l, err := openLoad(spec)
+			w, tokenizer, err := bench.OpenPredicted(spec)
+			if err != nil {
+				return nil, err
+			}
+			l, err := forecast.NewLoad(w, tokenizer)
 			if err != nil {
 				return nil, err
 			}
@@ -463,29 +457,4 @@ func (f *predictFlags) loads(fs *pflag.FlagSet) ([]forecast.Load, error) {
 		}
 	}
 	return out, nil
-}
-
-// loadList reads one load or several: 1,2,inf or a range as of --sweep.
-func loadList(flag, axis, text string) ([]string, error) {
-	if !strings.Contains(text, "..") {
-		return strings.Split(strings.ReplaceAll(text, " ", ""), ","), nil
-	}
-	s, err := bench.ParseSweep(axis + "=" + text)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", flag, err)
-	}
-	var out []string
-	for _, v := range s.Values {
-		out = append(out, strconv.FormatFloat(v, 'g', -1, 64))
-	}
-	return out, nil
-}
-
-// openLoad reads a workload for prediction.
-func openLoad(spec workload.Spec) (forecast.Load, error) {
-	w, tokenizer, err := bench.OpenPredicted(spec)
-	if err != nil {
-		return forecast.Load{}, err
-	}
-	return forecast.NewLoad(w, tokenizer)
 }

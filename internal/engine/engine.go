@@ -122,6 +122,7 @@ type Config struct {
 	Spec          string  // speculation method, "" for none
 	SpecTokens    int
 	SpecTree      int   // candidates that a guess branches into a step, 0 or 1 for a chain (SGLang)
+	SpecVerify    int   // tokens of a tree of guesses that the model verifies for a sequence, 0 for a chain's (SGLang)
 	WeightOnly    bool  // weights are widened before they are multiplied: saves memory, not arithmetic (Marlin)
 	GraphMax      int   // largest captured decode batch; 0 when eager
 	Graphs        []int // sizes that a decode batch is padded to, ascending; nil for the engine's usual way

@@ -230,7 +230,7 @@ func (r *resolver) speculate() {
 		return
 	}
 	c := r.cfg
-	c.Spec, c.SpecTokens, c.SpecTree = s.method, s.k, s.topK
+	c.Spec, c.SpecTokens, c.SpecTree, c.SpecVerify = s.method, s.k, s.topK, s.verified()
 	if s.auto {
 		c.SpecTokens = 3 // SGLang's chain of 3 steps, 1 candidate, 4 tokens
 	}

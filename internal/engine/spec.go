@@ -85,6 +85,15 @@ func (s spec) String() string {
 	return s.method + ":" + k
 }
 
+// verified is how many tokens of a tree are verified for a sequence, 0 for a chain. SGLang
+// verifies a step more than it drafts where each step has one candidate, whatever is asked.
+func (s spec) verified() int {
+	if s.topK < 2 {
+		return 0
+	}
+	return s.drafts
+}
+
 // mtp reports whether the model's own prediction layers do the guessing.
 func (s spec) mtp() bool { return s.method == "mtp" || strings.HasSuffix(s.method, "_mtp") }
 

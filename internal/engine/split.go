@@ -67,3 +67,15 @@ func quoted(text []rune) (n int, part string) {
 	}
 	return 0, ""
 }
+
+// Lines are the command lines of a text: one a line, but where a backslash continues it;
+// empty lines and those that # begins are left out.
+func Lines(text string) []string {
+	var out []string
+	for line := range strings.Lines(strings.ReplaceAll(text, "\\\n", " ")) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			out = append(out, line)
+		}
+	}
+	return out
+}

@@ -52,3 +52,11 @@ func FuzzSplit(f *testing.F) {
 		}
 	})
 }
+
+// TestLines: a file of commands, one a line.
+func TestLines(t *testing.T) {
+	got := Lines("# two of them\nvllm serve a \\\n  -tp 2\n\n  trtllm-serve b\n")
+	if want := []string{"vllm serve a    -tp 2", "trtllm-serve b"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

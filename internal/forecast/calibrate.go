@@ -89,6 +89,19 @@ func Calibrate(o *Observer, opts FitOptions) (*Fit, error) {
 	return f, nil
 }
 
+// Correct is a calibration corrected by the observations, which are runs of one site.
+func (o *Observer) Correct(c calib.Calibration, each func(n int, do func(i int))) (calib.Calibration, error) {
+	o.omitAmbiguous()
+	if len(o.Observations) == 0 {
+		return c, fmt.Errorf("correct predictions by runs: %w", ErrNoRuns)
+	}
+	with, err := c.With(o.Observations, calib.FitOptions{Each: each})
+	if err != nil {
+		return c, fmt.Errorf("correct predictions by runs: %w", err)
+	}
+	return *with, nil
+}
+
 // omitAmbiguous leaves out what no constant should be fitted to.
 func (o *Observer) omitAmbiguous() {
 	o.Observations = slices.DeleteFunc(o.Observations, func(x calib.Observation) bool {

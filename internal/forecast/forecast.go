@@ -84,6 +84,11 @@ func (q Question) Answer(c *calib.Calibration, deployments []Deployment, loads [
 	for i := range answers {
 		t.Rows = append(t.Rows, q.row(&deployments[answers[i].number], &answers[i]))
 	}
+	if len(answers) == 1 && answers[0].load != nil && q.Draws > 0 {
+		if err := q.doubts(c, &deployments[0], &answers[0], &t.Rows[0]); err != nil {
+			return Table{}, fmt.Errorf("predict %s: %w", deployments[0].text(), err)
+		}
+	}
 	if len(t.Metrics) == 0 {
 		t.Metrics = DefaultMetrics()
 		if len(t.Rows) > 1 { // of one workload, output tokens are the same share of all in each row
@@ -122,6 +127,24 @@ func (q Question) ask(c *calib.Calibration, deployments []Deployment, loads []Lo
 		}
 	})
 	return answers
+}
+
+// doubts says what a prediction hangs on, and what would narrow it most.
+func (q Question) doubts(c *calib.Calibration, d *Deployment, a *answer, r *Row) error {
+	metric := calib.Throughput
+	if a.load.calib.Rate > 0 {
+		metric = calib.MeanE2E
+	}
+	var err error
+	r.Hangs, err = c.Hinges(calib.Question{Config: d.config, Replicas: d.replicas, Load: a.load.calib, Seed: a.load.spec.Seed}, metric)
+	if err != nil {
+		return err
+	}
+	plan, err := c.Plan(d.config, d.replicas, calib.FitOptions{Each: q.Each})
+	if err == nil && len(plan.Steps) > 0 {
+		r.Measure = &plan.Steps[0]
+	}
+	return err
 }
 
 // oneByOne does work on one core.

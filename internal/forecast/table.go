@@ -71,6 +71,8 @@ type Row struct {
 	Steps         int                 `json:"steps,omitempty"`
 	Running       int                 `json:"peak_running,omitempty"` // of one replica
 	Outside       []string            `json:"outside,omitempty"`      // the calibration
+	Hangs         []calib.Hinge       `json:"hangs_on,omitempty"`     // constants that throughput, or at a rate E2E latency, is uncertain by
+	Measure       *calib.Step         `json:"measure,omitempty"`      // the run that would narrow the configuration's figures most for its cost
 	Front         bool                `json:"front,omitempty"`        // no other row is better in throughput per GPU and latency
 	SLO           string              `json:"slo,omitempty"`          // met, missed; unsure where a range holds the limit
 	Missed        []string            `json:"missed,omitempty"`

@@ -32,7 +32,7 @@ type Constant struct {
 	Unit    string  `json:"unit"`
 	Prior   float64 `json:"prior"`
 	Spread  float64 `json:"spread"` // standard deviation of what it is elsewhere; 0: never fitted
-	Of      string  `json:"of"`     // what it belongs to: device, format (a device's, per weight format) or engine (on a device)
+	Of      string  `json:"of"`     // what it belongs to: device, format (a device's, per weight format and engine), engine (on a device), family (of models, with an engine), model (the same on a device), or site
 	Meaning string  `json:"meaning"`
 	Source  string  `json:"source"`
 }
@@ -44,16 +44,29 @@ type Set struct {
 	Accelerator string             `json:"accelerator,omitempty"`
 	Format      arch.Format        `json:"format,omitempty"`
 	Engine      string             `json:"engine,omitempty"`
+	Family      string             `json:"family,omitempty"` // of models, see arch.Model.Family
 	Values      map[string]float64 `json:"values"`
 	Spread      map[string]float64 `json:"spread,omitempty"` // relative standard deviation of a fitted value
 	Source      string             `json:"source,omitempty"`
 }
 
-// matches says whether the set speaks of an engine on an accelerator with
-// weights in a format. A set of fp8 speaks of fp8-block too.
-func (s *Set) matches(engine, accelerator string, f arch.Format) bool {
-	return strings.HasPrefix(accelerator, s.Accelerator) && (s.Engine == "" || s.Engine == engine) &&
-		(s.Format == "" || s.Format == f || s.Format == arch.FP8 && f == arch.FP8Block)
+// Subject is what a constant is asked of: an engine on an accelerator, with weights in a
+// format, of a family of models.
+type Subject struct {
+	Engine, Accelerator string
+	Format              arch.Format
+	Family              string
+}
+
+// SubjectOf is a configuration as the subject of constants.
+func SubjectOf(cfg engine.Config) Subject {
+	return Subject{cfg.Engine, cfg.GPU.Name, cfg.Model.Kernels(), cfg.Model.Family()}
+}
+
+// matches says whether the set speaks of the subject. A set of fp8 speaks of fp8-block too.
+func (s *Set) matches(of Subject) bool {
+	return strings.HasPrefix(of.Accelerator, s.Accelerator) && (s.Engine == "" || s.Engine == of.Engine) && (s.Family == "" || s.Family == of.Family) &&
+		(s.Format == "" || s.Format == of.Format || s.Format == arch.FP8 && of.Format == arch.FP8Block)
 }
 
 // Constants are the numbers of the step model. They do not change.
@@ -118,26 +131,26 @@ func (c *Constants) About(name string) (Constant, bool) {
 	return k, ok
 }
 
-// Value is a constant for an engine on an accelerator and weights in a format.
-func (c *Constants) Value(engine, accelerator string, f arch.Format, name string) float64 {
+// Value is a constant of a subject.
+func (c *Constants) Value(of Subject, name string) float64 { return c.last(c.speakOf(of), name) }
+
+// last is a constant as the last of some sets has it, else its prior.
+func (c *Constants) last(sets []*Set, name string) float64 {
 	k, ok := c.known[name]
 	if !ok {
 		panic("sim: no constant " + name)
 	}
-	v := k.Prior
-	for i := range c.sets {
-		if s := &c.sets[i]; s.matches(engine, accelerator, f) {
-			if x, ok := s.Values[name]; ok {
-				v = x
-			}
+	for i := len(sets) - 1; i >= 0; i-- {
+		if v, ok := sets[i].Values[name]; ok {
+			return v
 		}
 	}
-	return v
+	return k.Prior
 }
 
 // Spread is the relative standard deviation of a constant: that of its fit
 // where one tells it, else that of its prior.
-func (c *Constants) Spread(engine, accelerator string, f arch.Format, name string) float64 {
+func (c *Constants) Spread(of Subject, name string) float64 {
 	k, ok := c.known[name]
 	if !ok || k.Prior == 0 {
 		return 0
@@ -146,7 +159,7 @@ func (c *Constants) Spread(engine, accelerator string, f arch.Format, name strin
 	out := prior
 	for i := range c.sets {
 		s := &c.sets[i]
-		if _, sets := s.Values[name]; !sets || !s.matches(engine, accelerator, f) {
+		if _, sets := s.Values[name]; !sets || !s.matches(of) {
 			continue
 		}
 		if out, ok = s.Spread[name]; !ok {
@@ -159,24 +172,42 @@ func (c *Constants) Spread(engine, accelerator string, f arch.Format, name strin
 // constants are the numbers that hold for one configuration.
 type constants struct {
 	*Constants
-	engine      string
-	accelerator string
-	format      arch.Format
+	subject   Subject
+	own, wide []*Set // that speak of it, and of it with weights in 16 bit
 }
 
 func constantsFor(c *Constants, cfg engine.Config) constants {
 	if c == nil {
 		c = Default()
 	}
-	return constants{c, cfg.Engine, cfg.GPU.Name, cfg.Model.Kernels()}
+	k := constants{Constants: c, subject: SubjectOf(cfg)}
+	wide := k.subject
+	wide.Format = arch.BF16
+	k.own, k.wide = c.speakOf(k.subject), c.speakOf(wide)
+	return k
+}
+
+// speakOf are the sets that match a subject.
+func (c *Constants) speakOf(of Subject) []*Set {
+	var out []*Set
+	for i := range c.sets {
+		if c.sets[i].matches(of) {
+			out = append(out, &c.sets[i])
+		}
+	}
+	return out
 }
 
 // get looks a constant up for the checkpoint's own format.
-func (k constants) get(name string) float64 { return k.of(k.format, name) }
+func (k constants) get(name string) float64 { return k.last(k.own, name) }
 
-// of looks a constant up for weights in a format.
-func (k constants) of(f arch.Format, name string) float64 {
-	return k.Value(k.engine, k.accelerator, f, name)
+// bf16 looks a constant up for weights in 16 bit.
+func (k constants) bf16(name string) float64 { return k.last(k.wide, name) }
+
+// FrontEnd is the time that the front end of a replica spends on a request.
+func (c *Constants) FrontEnd(cfg engine.Config) time.Duration {
+	k := constantsFor(c, cfg)
+	return seconds(1e-3 * k.get("site_host") * k.get("f_req") * k.get("f_family"))
 }
 
 // seconds turns a step's length into a duration, to the nanosecond.

@@ -89,11 +89,11 @@ func newCore(cfg engine.Config, o Options) (*Core, error) {
 	k := constantsFor(o.Constants, cfg)
 	c := &Core{
 		cfg: cfg, model: newStepModel(cfg, k),
-		front:  frontEnd{cost: k.get("f_req") * 1e6, serial: cfg.Serial},
+		front:  frontEnd{cost: float64(k.FrontEnd(cfg)), entry: seconds(1e-3 * k.get("site_host") * k.get("t_entry")), serial: cfg.Serial},
 		live:   map[int]*seq{},
 		seed:   o.Seed,
 		speed:  o.Speed,
-		accept: k.get("accept"),
+		accept: acceptance(k, cfg),
 		result: Step{Start: -1},
 	}
 	c.sched = scheduler{cfg: cfg, stats: &c.stats, kv: kvCache{
@@ -192,7 +192,7 @@ func (c *Core) warm(jobs []Job) {
 
 // reset turns the time of an engine back in which nothing runs.
 func (c *Core) reset() {
-	c.front = frontEnd{cost: c.front.cost, serial: c.front.serial}
+	c.front = frontEnd{cost: c.front.cost, entry: c.front.entry, serial: c.front.serial}
 	c.now, c.stats, c.peakHeld = 0, Stats{}, 0
 	c.result.Start, c.result.End = -1, 0
 }
@@ -365,7 +365,11 @@ func (c *Core) batch() batch {
 	window := c.cfg.Model.Window
 	for _, w := range c.work {
 		if w.s.decoding() || w.s.pulled {
-			b.decode(w.s.known(), w.n, window)
+			n := w.n
+			if n > 1 && c.cfg.SpecVerify > 0 {
+				n = c.cfg.SpecVerify
+			}
+			b.decode(w.s.known(), n, window)
 		} else {
 			b.chunk(w.s.computed, w.n, window, w.s.computed+w.n == w.s.known())
 		}
@@ -438,6 +442,25 @@ func (c *Core) apply() {
 		c.sched.shrunk = true
 		c.sched.running = slices.DeleteFunc(c.sched.running, func(s *seq) bool { return s.gone })
 	}
+}
+
+// treeGain is how much a tree of guesses helps: branching into n candidates a step is worth
+// 1 + treeGain*ln(n) guesses of one. EAGLE-3 on Llama 3.1 8B (SGLang's documentation: 158
+// tok/s without, 373 with 5 steps of 8 candidates) fits 0.4 at a probability of 0.65.
+const treeGain = 0.4
+
+// acceptance is the chance of a step of a guess, of which a tree has several candidates:
+// as many as it may verify in each step.
+func acceptance(k constants, cfg engine.Config) float64 {
+	a := k.get("accept")
+	if cfg.Spec == "eagle3" {
+		a = k.get("accept_eagle3")
+	}
+	if cfg.SpecTree < 2 || cfg.SpecTokens < 1 {
+		return a
+	}
+	width := min(float64(cfg.SpecTree), max(1, float64(cfg.SpecVerify-1)/float64(cfg.SpecTokens)))
+	return 1 - math.Pow(1-min(a, 1), 1+treeGain*math.Log(width))
 }
 
 // acceptDrafts draws how many of k drafted tokens the model agrees with: each

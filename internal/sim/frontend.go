@@ -17,9 +17,10 @@ import (
 // work that each request present since the beginning has had; a request that
 // arrives at attained v leaves at v+cost.
 type frontEnd struct {
-	cost     float64 // ns of work
-	serial   bool    // first in, first out
-	attained float64 // ns
+	cost     float64       // ns of work
+	entry    time.Duration // that a request takes besides, which keeps no other waiting
+	serial   bool          // first in, first out
+	attained float64       // ns
 	at       time.Duration
 	since    time.Duration // when it was last empty
 	inside   queue[arrival]
@@ -70,7 +71,7 @@ func (f *frontEnd) advance(t time.Duration) {
 			return
 		}
 		j := f.inside.popFront()
-		j.s.ready = at
+		j.s.ready = at + f.entry
 		f.attained, f.at = j.leave, at
 		f.done.pushBack(j.s)
 	}
@@ -82,7 +83,7 @@ func (f *frontEnd) next() (time.Duration, bool) {
 		return f.done.front().ready, true
 	}
 	if f.inside.len() > 0 {
-		return f.leaves(), true
+		return f.leaves() + f.entry, true
 	}
 	return 0, false
 }

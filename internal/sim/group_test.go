@@ -123,7 +123,7 @@ func TestGroupByHand(t *testing.T) {
 	for _, name := range []string{"vllm", "sglang"} {
 		g := mustGroup(t, apart(pooled()[name], 1, 1), Options{})
 		p, d := g.members[0].core, g.members[1].core
-		front := time.Duration(math.Ceil(p.front.cost))
+		front := time.Duration(math.Ceil(p.front.cost)) + p.front.entry
 		var whole, first, second batch
 		whole.chunk(0, in, 0, true)
 		first.decode(in, 1, 0)
@@ -132,7 +132,9 @@ func TestGroupByHand(t *testing.T) {
 		l := d.cfg.Layout()
 		bytes := float64((in + l.Block - 1) / l.Block * int(l.Page))
 		k := Default()
-		value := func(name string) float64 { return k.Value(d.cfg.Engine, d.cfg.GPU.Name, "bf16", name) }
+		value := func(name string) float64 {
+			return k.Value(Subject{Engine: d.cfg.Engine, Accelerator: d.cfg.GPU.Name, Format: "bf16"}, name)
+		}
 		transfer := seconds(value("kv_setup")*1e-3) + seconds(bytes/(450e9*value("kv_link")))
 		if want := int64(in) * d.cfg.Model.KVBytesPerToken(2); int64(bytes) < want || int64(bytes) > want*17/16 {
 			t.Errorf("%s: %v bytes move, of %d", name, bytes, want)

@@ -194,6 +194,7 @@ func TestOverlapSeesLate(t *testing.T) {
 		submit(t, c, [2]int{100, 30}, [2]int{100, 6})
 		c.Step()
 		c.Step()
+		c.front.cost, c.front.entry = 0, 0
 		if err := c.Submit(Job{Index: 9, Prompt: prompt(9, 10), Output: 1}); err != nil {
 			t.Fatal(err)
 		}
@@ -243,7 +244,7 @@ func TestTRTLLMReserves(t *testing.T) {
 	for c.front.inside.len() > 0 { // the front end passes them on one by one
 		c.front.advance(c.front.leaves())
 	}
-	c.now = c.front.at
+	c.now = c.front.at + c.front.entry
 	var got [][][2]int
 	for range 3 {
 		c.Step()

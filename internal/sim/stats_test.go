@@ -94,7 +94,7 @@ func TestGaps(t *testing.T) {
 		jobs[i].Arrive = first + time.Duration(i)*gap
 	}
 	s := replayStats(t, cfg, jobs, ReplayOptions{KVTokens: 10_000})
-	front := 3 * time.Duration(constantsFor(nil, cfg).get("f_req")*1e6)
+	front := 3 * (Default().FrontEnd(cfg) + seconds(1e-3*constantsFor(nil, cfg).get("t_entry")))
 	want := Waits{FrontEnd: front, Idle: 2*gap - (s.Busy+front)*2/3}
 	if d := (s.Waits.Idle - want.Idle).Abs(); d > time.Millisecond || s.Waits.FrontEnd != front {
 		t.Errorf("waits are %+v, want %+v", s.Waits, want)

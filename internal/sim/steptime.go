@@ -101,6 +101,7 @@ type stepModel struct {
 	step, perSeq, eager float64 // s
 	draft, draftPerSeq  float64 // s
 	layers, drafts      float64 // of the model; drafted tokens
+	draftHead           float64 // of the head, that drafting passes
 	graphMax            int
 	pads                bool  // decode steps up to the sizes of graphs
 	sizes               []int // of the graphs, where they are not the usual ones
@@ -124,18 +125,25 @@ func (g gemm) side(rows float64, t *Times) *time.Duration {
 	return &t.Weights
 }
 
+// rate is that of the site's devices on the model's family.
+func (k constants) rate() float64 { return k.get("site_device") * k.get("rate_family") }
+
+// eagle3Vocab is the vocabulary that EAGLE-3's drafts come from, of the tokens used most.
+const eagle3Vocab = 32000
+
 // newStepModel folds model, device, parallelism and constants into the
 // coefficients of the equations above.
 func newStepModel(cfg engine.Config, k constants) *stepModel {
 	m, g := cfg.Model, cfg.GPU
 	tp, pp, dp := float64(max(1, cfg.TP)), float64(max(1, cfg.PP)), float64(max(1, cfg.DP))
-	bw := g.BandwidthGBs * 1e9
-	peak16 := g.BF16TFLOPS * 1e12
+	site := k.rate()
+	bw := site * g.BandwidthGBs * 1e9
+	peak16 := site * g.BF16TFLOPS * 1e12
 	layers, hidden := float64(m.Layers), float64(m.Hidden)
 	s := &stepModel{parts: pp * dp, graphMax: cfg.GraphMax, pads: cfg.Engine != "trtllm", sizes: cfg.Graphs}
 
-	ec, em, peak := k.get("gemm_compute"), k.get("gemm_bandwidth"), peakFLOPS(cfg)
-	ec16, em16 := k.of(arch.BF16, "gemm_compute"), k.of(arch.BF16, "gemm_bandwidth")
+	ec, em, peak := k.get("gemm_compute"), k.get("gemm_bandwidth"), site*peakFLOPS(cfg)
+	ec16, em16 := k.bf16("gemm_compute"), k.bf16("gemm_bandwidth")
 	if m.LinearBytes() >= 2*m.LinearParams() { // only the experts are quantised
 		ec, em, peak = ec16, em16, peak16
 	}
@@ -153,12 +161,22 @@ func newStepModel(cfg engine.Config, k constants) *stepModel {
 		s.reduceToken = 2 * layers * 2 * (tp - 1) / tp * hidden * 2 / (k.get("ar_bandwidth") * l.GBs * 1e9)
 	}
 	s.element = k.get("element") * hidden * 2 * layers / bw
-	s.step = k.get("t_step")*1e-3 + k.get("t_layer")*1e-6*layers
-	s.eager = k.get("t_eager") * 1e-6 * layers
-	s.perSeq = k.get("t_seq") * 1e-6
-	s.layers, s.drafts = layers, float64(cfg.SpecTokens)
-	s.draft = k.get("t_draft") * 1e-3 * float64(cfg.SpecTokens)
-	s.draftPerSeq = k.get("t_draft_seq") * 1e-6 * float64(cfg.SpecTokens)
+	host := k.get("site_host")
+	if cfg.Overlap {
+		host *= 1 - min(1, k.get("overlap"))
+	}
+	s.step = host * (k.get("t_step")*1e-3 + k.get("t_layer")*1e-6*layers)
+	s.eager = host * k.get("t_eager") * 1e-6 * layers
+	s.perSeq = host * k.get("t_seq") * 1e-6
+	s.layers, s.drafts, s.draftHead = layers, float64(cfg.SpecTokens), 1
+	if cfg.Spec == "eagle3" && m.Vocab > eagle3Vocab {
+		s.draftHead = float64(eagle3Vocab) / float64(m.Vocab)
+	}
+	if cfg.Engine == "sglang" { // its graphs are captured by sequences
+		s.graphMax *= max(1+cfg.SpecTokens, cfg.SpecVerify)
+	}
+	s.draft = host * k.get("t_draft") * 1e-3 * float64(cfg.SpecTokens)
+	s.draftPerSeq = host * k.get("t_draft_seq") * 1e-6 * float64(cfg.SpecTokens)
 	return s
 }
 
@@ -175,15 +193,17 @@ func (s *stepModel) setExperts(cfg engine.Config, k constants, tp, dp float64) {
 	s.tile = k.get("moe_tile")
 	s.moeLayers = float64(cfg.Model.MoELayers())
 	s.experts, s.active, s.routing = float64(moe.Experts), float64(moe.Active), min(1, k.get("routing"))
-	bw := cfg.GPU.BandwidthGBs * 1e9
+	site := k.rate()
+	bw := site * cfg.GPU.BandwidthGBs * 1e9
 	s.moeRead = s.moeLayers * imbalance * float64(cfg.Model.ExpertBytes()) / (ranks * bw * k.get("moe_bandwidth"))
 	s.moeCompute = s.moeLayers * imbalance * 2 * s.active * float64(cfg.Model.ExpertParams()) /
-		(ranks * peakFLOPS(cfg) * k.get("moe_compute"))
+		(ranks * site * peakFLOPS(cfg) * k.get("moe_compute"))
 }
 
 func (s *stepModel) setAttention(cfg engine.Config, k constants, tp float64) {
 	m := cfg.Model
-	bw := cfg.GPU.BandwidthGBs * 1e9
+	site := k.rate()
+	bw := site * cfg.GPU.BandwidthGBs * 1e9
 	kvLayers := float64(m.KVLayers())
 	if kvLayers > 0 {
 		s.fullShare = (kvLayers - float64(m.WindowLayers)) / kvLayers
@@ -199,7 +219,11 @@ func (s *stepModel) setAttention(cfg engine.Config, k constants, tp float64) {
 	if m.MLA != nil {
 		dims = float64(m.MLA.NopeDim + m.MLA.RopeDim + m.MLA.VDim)
 	}
-	s.flash = 2 * float64(m.Heads) * dims * kvLayers / (tp * cfg.GPU.BF16TFLOPS * 1e12 * k.get("flash_compute"))
+	flash := k.get("flash_compute")
+	if sm := cfg.GPU.SM; m.Sinks && sm > 0 && (sm < 90 || sm >= 120) {
+		flash *= k.get("flash_sinks")
+	}
+	s.flash = 2 * float64(m.Heads) * dims * kvLayers / (tp * site * cfg.GPU.BF16TFLOPS * 1e12 * flash)
 }
 
 // peakFLOPS is the device's peak for the checkpoint's format, or for 16 bit
@@ -311,7 +335,7 @@ func (s *stepModel) expertTimes(tokens, rows, share float64) (t readCompute) {
 // drafting is what the weights of the draft layers cost: for each drafted token a
 // layer like the model's and the head, over a row of each sequence.
 func (s *stepModel) drafting(seqs float64) float64 {
-	t := s.linear.time(seqs)/s.layers + s.head.time(seqs)
+	t := s.linear.time(seqs)/s.layers + s.draftHead*s.head.time(seqs)
 	if s.experts > 0 {
 		t += s.expertTimes(seqs, seqs, 1/s.moeLayers).both()
 	}

@@ -84,7 +84,7 @@ func addConstants(s *doc.Section, constants []forecast.Constant) {
 	t := groupedTable{}
 	silent := map[string][]string{}
 	for _, c := range constants {
-		of := strings.Join(strings.Fields(fmt.Sprintf("%s %s %s", c.Accelerator, c.Format, c.Engine)), " ")
+		of := strings.Join(strings.Fields(fmt.Sprintf("%s %s %s %s %s", c.Accelerator, c.Format, c.Engine, c.Family, c.Study)), " ")
 		if c.Silent {
 			silent[c.Name] = append(silent[c.Name], of)
 			continue

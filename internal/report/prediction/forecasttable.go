@@ -143,6 +143,7 @@ func (f *forecastTable) single(to *doc.Section, r *forecast.Row) {
 	s.Add(doc.InText, t)
 	s.Text("")
 	f.reasons(s, r, "")
+	s.Text(doubtTexts(r)...)
 	if m := memoryText(c); m != "" {
 		s.Text("Memory of a GPU: " + m)
 	}
@@ -193,6 +194,9 @@ func (f *forecastTable) configuration(to *doc.Section, i int, in doc.Form) {
 			indent = "    "
 		}
 		f.reasons(s, r, indent)
+		for _, text := range doubtTexts(r) {
+			s.Styled(doc.InPage, "muted", strings.TrimPrefix(text, "  - "))
+		}
 	}
 }
 

@@ -34,12 +34,14 @@ func factor(x float64) float64 { return cmp.Or(x, 1) }
 // constants are the true ones: those of the program, moved. What makes all of an engine
 // faster is a factor of its times: see slowness.
 func (w *World) constants() (*sim.Constants, error) {
-	believed := sim.Default()
+	believed := ground()
 	var sets []sim.Set
 	for _, e := range w.Engines {
 		for _, f := range w.formats() {
 			values := map[string]float64{}
-			move := func(name string, by float64) { values[name] = believed.Value(e, w.gpu.Name, f, name) * by }
+			move := func(name string, by float64) {
+				values[name] = believed.Value(sim.Subject{Engine: e, Accelerator: w.gpu.Name, Format: f}, name) * by
+			}
 			for _, name := range computeSpeeds {
 				move(name, factor(w.Wrong.Compute))
 			}
@@ -109,7 +111,7 @@ func (w *World) fill(c tune.Config, share float64, truth bool) *cell {
 	if p.err != nil {
 		return &cell{refused: p.err.Error()}
 	}
-	cfg, k, slow := p.cfg, sim.Default(), 1.0
+	cfg, k, slow := p.cfg, ground(), 1.0
 	if truth {
 		for _, r := range w.Refusals {
 			if r.When(c) {

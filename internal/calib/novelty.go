@@ -1,0 +1,99 @@
+package calib
+
+import (
+	"slices"
+	"strings"
+
+	"perflab/internal/arch"
+	"perflab/internal/engine"
+)
+
+// Novelty is how much of a question no run of a calibration has seen. Held-out errors
+// are known by it, and so ranges are.
+type Novelty string
+
+// How much is new, from nothing but the study to the device itself; after a run of the
+// very site that a question is of, nothing is left to guess of it.
+const (
+	AfterRun     Novelty = "after a run of the site"
+	NothingNew   Novelty = "nothing"
+	OneThingNew  Novelty = "one thing"
+	SeveralNew   Novelty = "several things"
+	NewDevice    Novelty = "the device"
+	nothingFound Novelty = "" // no runs to compare with
+)
+
+// Novelties are all, the least first.
+var Novelties = []Novelty{AfterRun, NothingNew, OneThingNew, SeveralNew, NewDevice}
+
+// newThings names what of a configuration under a load the envelopes do not cover.
+type newThings struct{ device, engine, family, format, speculation, load bool }
+
+func (n newThings) level() Novelty {
+	count := 0
+	for _, is := range []bool{n.engine, n.family, n.format, n.speculation, n.load} {
+		if is {
+			count++
+		}
+	}
+	switch {
+	case n.device:
+		return NewDevice
+	case count == 0:
+		return NothingNew
+	case count == 1:
+		return OneThingNew
+	}
+	return SeveralNew
+}
+
+// novelty is how much of a question is new to the calibration.
+func (c *Calibration) novelty(q Question) Novelty {
+	for _, e := range c.Site {
+		if len(c.After) > 0 && e.Accelerator == q.Config.GPU.Name && e.Engine == q.Config.Engine {
+			return AfterRun
+		}
+	}
+	return noveltyOf(c.Seen, q.Config, q.Replicas, q.Load)
+}
+
+// noveltyOf compares a question with what runs have covered.
+func noveltyOf(seen []Envelope, cfg engine.Config, replicas int, l Load) Novelty {
+	if len(seen) == 0 {
+		return nothingFound
+	}
+	n := newThings{device: true, engine: true, family: true, format: true, speculation: cfg.Spec != "", load: true}
+	for _, e := range seen {
+		here := strings.HasPrefix(cfg.GPU.Name, e.Accelerator)
+		same := e.Engine == cfg.Engine
+		n.device = n.device && !here
+		n.engine = n.engine && !(here && same)
+		n.format = n.format && !(here && slices.Contains(e.Formats, string(cfg.Model.Format)))
+		n.speculation = n.speculation && !(same && e.Speculation)
+		n.family = n.family && !slices.ContainsFunc(e.Models, func(name string) bool {
+			return arch.Model{Name: name}.Family() == cfg.Model.Family()
+		})
+		n.load = n.load && !(same && e.covers(replicas, l))
+	}
+	return n.level()
+}
+
+// covers says whether loads of the kind of l, with lengths like its, were seen.
+func (e *Envelope) covers(replicas int, l Load) bool {
+	f := l.facts()
+	within := func(mean float64, seen [2]float64) bool {
+		return mean <= envelopeFactor*seen[1] && mean >= seen[0]/envelopeFactor
+	}
+	if !within(f.input, e.Input) || !within(f.output, e.Output) {
+		return false
+	}
+	if l.Rate > 0 {
+		return e.Rate[1] > 0 && l.Rate/float64(max(1, replicas)) <= envelopeFactor*e.Rate[1]
+	}
+	n := f.requests
+	if l.Concurrency > 0 {
+		n = min(n, l.Concurrency)
+	}
+	n = (n + max(1, replicas) - 1) / max(1, replicas)
+	return e.Burst[1] > 0 && n <= envelopeFactor*e.Burst[1] && envelopeFactor*n >= e.Burst[0]
+}
