@@ -130,12 +130,24 @@ func (s *raceState) confirm() {
 		first := k.rounds + 1
 		k.rounds += s.atOnce(k, len(racing))
 		s.launchRounds(racing, ConfirmStage, first, k.rounds, func(round int) bool { return len(racing) == 2 || round > k.least-fewest })
+		s.launchOdd(k)
 		if k.dropBehind(); k.decided() {
 			break
 		}
 	}
 	k.winner = k.best()
 	k.pick = k.winner
+}
+
+// launchOdd gives what leads beside the baseline the launch that the last round leaves over, before
+// it is looked at: less is known of it than of the baseline, which the search launched more often, and
+// no other use has a launch alone.
+func (s *raceState) launchOdd(k *confirmation) {
+	racing := k.racing()
+	others := slices.DeleteFunc(slices.Clone(racing), func(f *finalist) bool { return f == k.baseline() })
+	if k.rounds >= k.least && s.left() == 1 && len(others) > 0 && len(others) < len(racing) {
+		s.launchRounds([]*finalist{k.ahead(others)}, ConfirmStage, k.rounds+1, k.rounds+1, func(int) bool { return false })
+	}
 }
 
 // plan is who is confirmed, and in how many rounds at most: a second configuration
@@ -641,12 +653,16 @@ const (
 )
 
 // searching is the number of launches left for the search: what the confirmation needs
-// is kept back.
+// is kept back. While all that was launched misses a bound that is the least rounds alone: there is
+// nothing yet to confirm.
 func (m *model) searching() int {
 	total := m.left() + len(m.trials)
 	rounds := m.plannedRounds(total)
-	if lead := m.leader(); lead != nil && m.based() && lead.score.class == meeting {
-		if gain := m.toShow(lead); gain > math.Log1p(m.objective.MinGain) {
+	if lead := m.leader(); lead != nil && m.based() {
+		switch gain := m.toShow(lead); {
+		case lead.score.class == missing:
+			return m.left() - 2*m.options.Rounds
+		case lead.score.class == meeting && gain > math.Log1p(m.objective.MinGain):
 			share := mostKept
 			if total < smallBudget {
 				share = keptOfSmall
