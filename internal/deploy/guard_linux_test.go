@@ -80,6 +80,9 @@ func TestKillMinus9EndsADaemon(t *testing.T) {
 		if len(pids) != 5 {
 			t.Errorf("processes %v, want 5", pids)
 		}
+		if guard := recorded(t, s.Dir).Guard.PID; guard > 0 { // it ends last
+			pids = append(pids, guard)
+		}
 		owner.kill()
 		endsSoon(t, pids)
 		if ended, err := r.Sweep(t.Context(), s.Dir); err != nil || len(ended) > 0 {
