@@ -164,8 +164,8 @@ func TestConstants(t *testing.T) {
 		}
 	}
 	for _, s := range all.sets {
-		if s.Source == "" {
-			t.Errorf("set %+v has no source", s)
+		if s.Source == "" || s.Accelerator == "" && s.Engine == "" && s.Source != "from fits of others" {
+			t.Errorf("set %+v has no source or matches everything", s)
 		}
 	}
 }
