@@ -42,23 +42,21 @@ const quantileRuns = 20
 // in what was predicted: of each engine, and of all. Runs that are scored apart count only
 // where there are no others of their engine, ambiguous ones never.
 func Errors(obs []Observation, held []Residual) []Error {
-	byID := map[string]*Observation{}
 	plain := map[string]bool{}
 	for i := range obs {
-		byID[obs[i].ID] = &obs[i]
 		plain[obs[i].Config.Engine] = plain[obs[i].Config.Engine] || obs[i].Apart == ""
 	}
 	logs := map[Error][]float64{} // by Error without figures
 	studies := map[string]bool{}
-	for _, r := range held {
-		o := byID[r.ID]
-		if o == nil || o.Ambiguous() || o.Apart != "" && plain[o.Config.Engine] || r.Flooded || !(r.Value > 0) || !(r.Measured > 0) {
+	for _, r := range telling(obs, held) {
+		o := r.of
+		if o.Apart != "" && plain[o.Config.Engine] {
 			continue
 		}
 		studies[o.Study] = true
 		for _, e := range []string{"", o.Config.Engine} {
 			k := Error{New: r.New, Engine: e, Metric: r.Metric}
-			logs[k] = append(logs[k], math.Log(r.Value/r.Measured))
+			logs[k] = append(logs[k], r.off)
 		}
 	}
 	rows := slices.SortedFunc(maps.Keys(logs), func(a, b Error) int {
@@ -72,23 +70,39 @@ func Errors(obs []Observation, held []Residual) []Error {
 	return rows
 }
 
-// commonShare is the share of the variance of held-out errors of throughput (at a rate: of
-// E2E latency) that is common to the configurations of one study under one load: in the
-// ratio of two of them it does not count.
-func commonShare(obs []Observation, held []Residual) float64 {
+// heldOut is a held-out prediction with its run and its error, the logarithm of predicted over
+// measured.
+type heldOut struct {
+	Residual
+	of  *Observation
+	off float64
+}
+
+// telling are the held-out predictions that tell of errors: not of runs whose configuration is
+// in doubt, and no latency of a prediction that more was offered than could be served.
+func telling(obs []Observation, held []Residual) []heldOut {
 	byID := map[string]*Observation{}
 	for i := range obs {
 		byID[obs[i].ID] = &obs[i]
 	}
-	groups := map[string][]float64{}
+	var out []heldOut
 	for _, r := range held {
-		b := byID[r.ID]
-		if b == nil || b.Ambiguous() || r.Flooded || !(r.Value > 0) || !(r.Measured > 0) {
-			continue
+		if o := byID[r.ID]; o != nil && !o.Ambiguous() && !r.Flooded && r.Value > 0 && r.Measured > 0 {
+			out = append(out, heldOut{r, o, math.Log(r.Value / r.Measured)})
 		}
-		if metric := b.scored()[0]; r.Metric == metric || b.Load.Rate > 0 && r.Metric == MeanE2E {
-			k := b.Study + "\x00" + b.Workload + "\x00" + r.Metric
-			groups[k] = append(groups[k], math.Log(r.Value/r.Measured))
+	}
+	return out
+}
+
+// commonShare is the share of the variance of held-out errors of throughput (at a rate: of
+// E2E latency) that is common to the configurations of one study under one load: in the
+// ratio of two of them it does not count.
+func commonShare(obs []Observation, held []Residual) float64 {
+	groups := map[string][]float64{}
+	for _, r := range telling(obs, held) {
+		if metric := r.of.scored()[0]; r.Metric == metric || r.of.Load.Rate > 0 && r.Metric == MeanE2E {
+			k := r.of.Study + "\x00" + r.of.Workload + "\x00" + r.Metric
+			groups[k] = append(groups[k], r.off)
 		}
 	}
 	var total, within, n, free float64
@@ -118,8 +132,9 @@ const otherStudies = 0.92
 // studies have no bias that another one would have: what they lean to counts as spread.
 func biasAndSpread(x []float64, oneStudy bool) (bias, spread float64) {
 	slices.Sort(x)
+	nine := otherStudies
 	if oneStudy {
-		bias = stat.Quantile(x, 0.5)
+		bias, nine = stat.Quantile(x, 0.5), 0.9
 	}
 	off, square := make([]float64, len(x)), 0.0
 	for i, v := range x {
@@ -132,12 +147,9 @@ func biasAndSpread(x []float64, oneStudy bool) (bias, spread float64) {
 	case n < quantileRuns:
 		const normalNine = 1.6449 // standard deviations that hold nine in ten
 		return bias, normalNine * math.Sqrt(square/(n-1))
-	case !oneStudy:
-		slices.Sort(off)
-		return bias, stat.Quantile(off, otherStudies)
 	}
 	slices.Sort(off)
-	return bias, stat.Quantile(off, 0.9)
+	return bias, stat.Quantile(off, nine)
 }
 
 // Envelopes are what observations cover, for each accelerator and engine.
@@ -176,11 +188,7 @@ func (e *Envelope) add(o *Observation) {
 	if l.Rate > 0 {
 		e.Rate = widened(e.Rate, l.Rate/float64(replicas))
 	} else {
-		n := l.Requests
-		if l.Concurrency > 0 {
-			n = min(n, l.Concurrency)
-		}
-		e.Burst = widened(e.Burst, (n+replicas-1)/replicas)
+		e.Burst = widened(e.Burst, l.atOnce(replicas))
 	}
 	e.Speculation = e.Speculation || c.SpecTokens > 0
 	e.Disaggregated = e.Disaggregated || c.Prefills > 0

@@ -95,9 +95,8 @@ func (p *problem) without(k string, key func(Observation) string) (Fold, error) 
 	if err != nil {
 		return f, err
 	}
-	f.Sets = p.at(x, at).shipped()
-	f.Residuals, err = p.score(x, held)
-	f.tell(held, p.seen(use))
+	f.Sets, f.Seen = p.at(x, at).shipped(), p.seen(use)
+	f.Residuals, err = p.score(x, held, f.Seen)
 	return f, err
 }
 
@@ -112,18 +111,6 @@ func (p *problem) seen(use []bool) []Envelope {
 	return Envelopes(obs)
 }
 
-// tell notes how much of each run was new to the fit.
-func (f *Fold) tell(held []Observation, seen []Envelope) {
-	f.Seen = seen
-	for i := range f.Residuals {
-		for k := range held {
-			if b := &held[k]; b.ID == f.Residuals[i].ID {
-				f.Residuals[i].New = noveltyOf(seen, b.Config, b.Replicas, b.Load)
-			}
-		}
-	}
-}
-
 // at is the problem concluded at x.
 func (p *problem) at(x, at []float64) *problem {
 	q := *p
@@ -132,8 +119,9 @@ func (p *problem) at(x, at []float64) *problem {
 	return &q
 }
 
-// score holds what the constants at x predict against observations.
-func (p *problem) score(x []float64, obs []Observation) ([]Residual, error) {
+// score holds what the constants at x predict against observations, of which it tells how
+// much is new beside what was seen.
+func (p *problem) score(x []float64, obs []Observation, seen []Envelope) ([]Residual, error) {
 	constants, err := p.constantsAt(x)
 	if err != nil {
 		return nil, err
@@ -141,7 +129,11 @@ func (p *problem) score(x []float64, obs []Observation) ([]Residual, error) {
 	out := make([][]Residual, len(obs))
 	errs := make([]error, len(obs))
 	p.options.Each(len(obs), func(i int) {
-		out[i], errs[i] = Score(obs[i:i+1], constants[obs[i].Study], p.options.Seed)
+		b := &obs[i]
+		out[i], errs[i] = Score(obs[i:i+1], constants[b.Study], p.options.Seed)
+		for k := range out[i] {
+			out[i][k].New = noveltyOf(seen, b.Config, b.Replicas, b.Load)
+		}
 	})
 	return slices.Concat(out...), cmp.Or(errs...)
 }

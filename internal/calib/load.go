@@ -189,6 +189,16 @@ func (l Load) facts() loadFacts {
 	return f
 }
 
+// atOnce is how many requests of a load without a rate are in flight at each replica.
+func (l Load) atOnce(replicas int) int {
+	n := l.facts().requests
+	if l.Concurrency > 0 {
+		n = min(n, l.Concurrency)
+	}
+	replicas = max(1, replicas)
+	return (n + replicas - 1) / replicas
+}
+
 // draw makes n lengths of the mean.
 func (l Lengths) draw(n int, seed uint64, purpose string) []int {
 	out := make([]int, n)

@@ -80,20 +80,11 @@ func noveltyOf(seen []Envelope, cfg engine.Config, replicas int, l Load) Novelty
 
 // covers says whether loads of the kind of l, with lengths like its, were seen.
 func (e *Envelope) covers(replicas int, l Load) bool {
-	f := l.facts()
-	within := func(mean float64, seen [2]float64) bool {
-		return mean <= envelopeFactor*seen[1] && mean >= seen[0]/envelopeFactor
-	}
-	if !within(f.input, e.Input) || !within(f.output, e.Output) {
+	if f := l.facts(); far(f.input, e.Input) || far(f.output, e.Output) {
 		return false
 	}
 	if l.Rate > 0 {
 		return e.Rate[1] > 0 && l.Rate/float64(max(1, replicas)) <= envelopeFactor*e.Rate[1]
 	}
-	n := f.requests
-	if l.Concurrency > 0 {
-		n = min(n, l.Concurrency)
-	}
-	n = (n + max(1, replicas) - 1) / max(1, replicas)
-	return e.Burst[1] > 0 && n <= envelopeFactor*e.Burst[1] && envelopeFactor*n >= e.Burst[0]
+	return e.Burst[1] > 0 && !far(l.atOnce(replicas), e.Burst)
 }

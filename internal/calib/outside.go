@@ -60,19 +60,23 @@ func (a *predictor) extrapolations() []extrapolation {
 		c.beyondSeen(e)
 	}
 	if a.Config.Prefills > 0 && !e.Disaggregated {
-		c.say(outsideEnvelope, "No run of separate prefill and decode engines is in the calibration: what moving KV caches and the router cost is assumed")
+		c.widens(outsideEnvelope, "No run of separate prefill and decode engines is in the calibration: what moving KV caches and the router cost is assumed")
 	}
 	c.load()
 	return c.found
 }
 
-// say adds a sentence, and by how much it widens the ranges.
-func (c *coverage) say(widen float64, format string, args ...any) {
+// say adds a sentence. What is new is in the errors of ranges already.
+func (c *coverage) say(format string, args ...any) { c.widens(1, format, args...) }
+
+// widens adds a sentence on what no held-out error has in it, and by how much it widens the
+// ranges.
+func (c *coverage) widens(by float64, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
-	if widen > 1 && c.ranged {
-		text += fmt.Sprintf(": ranges are %g times as wide", widen)
+	if by > 1 && c.ranged {
+		text += fmt.Sprintf(": ranges are %g times as wide", by)
 	}
-	c.found = append(c.found, extrapolation{text + ".", widen})
+	c.found = append(c.found, extrapolation{text + ".", by})
 }
 
 // hardware says whether the device, and the engine on it, were seen.
@@ -86,13 +90,13 @@ func (c *coverage) hardware() {
 	}
 	switch {
 	case len(c.cal.Seen) == 0 && !c.ranged:
-		c.say(1, "The calibration does not say what it has seen, nor how far off it is: no figure has a range")
+		c.say("The calibration does not say what it has seen, nor how far off it is: no figure has a range")
 	case !here && !c.ranged:
-		c.say(1, "No run on %s is in the calibration, and no figure has a range", cfg.GPU.Title)
+		c.say("No run on %s is in the calibration, and no figure has a range", cfg.GPU.Title)
 	case !here:
-		c.say(1, "Nobody has measured anything like it: no run on %s is in the calibration. A run there would help most (perflab predict --with RUN)", cfg.GPU.Title)
+		c.say("Nobody has measured anything like it: no run on %s is in the calibration. A run there would help most (perflab predict --with RUN)", cfg.GPU.Title)
 	case !engine:
-		c.say(1, "No run of %s on %s is in the calibration, only of another engine", cfg.Engine, cfg.GPU.Title)
+		c.say("No run of %s on %s is in the calibration, only of another engine", cfg.Engine, cfg.GPU.Title)
 	}
 }
 
@@ -129,20 +133,25 @@ func span[T int | float64](a, b [2]T) [2]T {
 	return [2]T{min(a[0], b[0]), max(a[1], b[1])}
 }
 
+// far says that a number is far from a span that was seen.
+func far[T int | float64](v T, seen [2]T) bool {
+	return v > envelopeFactor*seen[1] || envelopeFactor*v < seen[0]
+}
+
 // beyondSeen compares the question with what was seen of its engine on its
 // accelerator.
 func (c *coverage) beyondSeen(e Envelope) {
 	cfg := c.Config
 	if n, seen := shapes(e.Models, cfg.Model); n > 0 && n < manyModels && !seen {
-		c.say(1, "%s was not seen here, only %s", cfg.Model.Name, strings.Join(unique(e.Models), ", "))
+		c.say("%s was not seen here, only %s", cfg.Model.Name, strings.Join(unique(e.Models), ", "))
 	}
 	if f := string(cfg.Model.Format); len(e.Formats) > 0 && !slices.Contains(e.Formats, f) {
-		c.say(1, "Weights in %s were not seen here, only in %s", f, strings.Join(unique(e.Formats), ", "))
+		c.say("Weights in %s were not seen here, only in %s", f, strings.Join(unique(e.Formats), ", "))
 	}
 	for _, gpus := range engineGPUs(cfg) {
 		if n := len(e.GPUs); n > 0 && (gpus > slices.Max(e.GPUs) || gpus < slices.Min(e.GPUs)) {
 			seen := [2]float64{float64(slices.Min(e.GPUs)), float64(slices.Max(e.GPUs))}
-			c.say(1, "The GPUs of a replica are %d, of those seen %s", gpus, fromTo(seen))
+			c.say("The GPUs of a replica are %d, of those seen %s", gpus, fromTo(seen))
 		}
 	}
 	for _, x := range []struct {
@@ -150,13 +159,13 @@ func (c *coverage) beyondSeen(e Envelope) {
 		mean float64
 		seen [2]float64
 	}{{"Prompts", c.facts.input, e.Input}, {"Answers", c.facts.output, e.Output}} {
-		if x.seen[1] > 0 && (x.mean > envelopeFactor*x.seen[1] || x.mean < x.seen[0]/envelopeFactor) {
-			c.say(1, "%s of %.0f tokens on average are far from the %s seen", x.what, x.mean, fromTo(x.seen))
+		if x.seen[1] > 0 && far(x.mean, x.seen) {
+			c.say("%s of %.0f tokens on average are far from the %s seen", x.what, x.mean, fromTo(x.seen))
 		}
 	}
 	c.arrivals(e)
 	if cfg.Spec != "" && !e.Speculation {
-		c.say(1, "Speculation was not seen here: its cost and the share of drafts that are accepted are assumed")
+		c.say("Speculation was not seen here: its cost and the share of drafts that are accepted are assumed")
 	}
 }
 
@@ -175,22 +184,18 @@ func (c *coverage) arrivals(e Envelope) {
 	if rate := c.Load.Rate / float64(c.Replicas); rate > 0 {
 		switch {
 		case e.Rate[1] == 0:
-			c.say(1, "Only bursts were seen here, no load at a rate; the front end's cost was fitted on them, at most %.0f requests/s pass it in each replica", c.frontEndRate())
+			c.say("Only bursts were seen here, no load at a rate; the front end's cost was fitted on them, at most %.0f requests/s pass it in each replica", c.frontEndRate())
 		case rate > envelopeFactor*e.Rate[1]:
-			c.say(1, "%.3g requests/s to a replica are far above the %.3g seen", rate, e.Rate[1])
+			c.say("%.3g requests/s to a replica are far above the %.3g seen", rate, e.Rate[1])
 		}
 		return
 	}
-	n := c.facts.requests
-	if limit := c.Load.Concurrency; limit > 0 {
-		n = min(n, limit)
-	}
-	n = (n + c.Replicas - 1) / c.Replicas
+	n := c.Load.atOnce(c.Replicas)
 	switch {
 	case e.Burst[1] == 0 && e.Rate[1] > 0:
-		c.say(1, "Only loads at a rate were seen here, none that keeps requests waiting or so many in flight")
-	case e.Burst[1] > 0 && (n > envelopeFactor*e.Burst[1] || envelopeFactor*n < e.Burst[0]):
-		c.say(1, "%d requests at once to a replica are far from the %s seen", n, fromTo([2]float64{float64(e.Burst[0]), float64(e.Burst[1])}))
+		c.say("Only loads at a rate were seen here, none that keeps requests waiting or so many in flight")
+	case e.Burst[1] > 0 && far(n, e.Burst):
+		c.say("%d requests at once to a replica are far from the %s seen", n, fromTo([2]float64{float64(e.Burst[0]), float64(e.Burst[1])}))
 	}
 }
 
@@ -225,12 +230,12 @@ func (c *coverage) load() {
 	switch u := c.utilisation; {
 	case math.IsInf(u, 1): // nothing was served
 	case u > 1:
-		c.say(outsideSaturated, "%.3g requests/s are more than the %.3g that such requests reach when they are sent at once: latencies grow for as long as they come", c.Load.Rate, c.Load.Rate/u)
+		c.widens(outsideSaturated, "%.3g requests/s are more than the %.3g that such requests reach when they are sent at once: latencies grow for as long as they come", c.Load.Rate, c.Load.Rate/u)
 	case u > saturationShare:
-		c.say(outsideSaturated, "%.3g requests/s are %.0f %% of what such requests reach when they are sent at once: near saturation latency is uncertain", c.Load.Rate, 100*u)
+		c.widens(outsideSaturated, "%.3g requests/s are %.0f %% of what such requests reach when they are sent at once: near saturation latency is uncertain", c.Load.Rate, 100*u)
 	}
 	if n := c.run.stats.Preemptions; float64(n) > heavyPreemption*float64(c.facts.requests) {
-		c.say(outsideEnvelope, "%d preemptions of %d requests: the KV cache is short, and small errors of its size matter", n, c.facts.requests)
+		c.widens(outsideEnvelope, "%d preemptions of %d requests: the KV cache is short, and small errors of its size matter", n, c.facts.requests)
 	}
 }
 

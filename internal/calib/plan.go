@@ -125,10 +125,7 @@ func (c *Calibration) Plan(cfg engine.Config, replicas int, o FitOptions) (Plan,
 		l := steps[i].Load
 		steps[i].Seconds = float64(l.Requests) / obs[i].Figures["request_throughput"]
 	}
-	known := slices.Clone(p.prior)
-	for i := range known {
-		known[i] = slices.Clone(p.prior[i])
-	}
+	known := p.prior // learned copies it
 	plan := Plan{Before: p.uncertainty(known)}
 	left := plan.Before
 	taken := make([]bool, len(steps))

@@ -155,34 +155,28 @@ func (p *problem) startAtPriors(use []bool) (x, at []float64) {
 	return make([]float64, len(p.params)), at
 }
 
-// unknowns lists the constants that some observation depends on.
+// unknowns lists the constants that some observation depends on, and for each observation
+// those that it does.
 func (p *problem) unknowns() {
+	const never = -1 // index of a constant that is not fitted
 	index := map[Parameter]int{}
-	for _, name := range p.options.Base.Names() {
-		about, _ := p.options.Base.About(name)
-		for i := range p.obs {
-			b := &p.obs[i]
-			for _, q := range parametersOf(b, name, about.Of) {
-				if _, has := index[q]; has {
-					continue
-				}
-				index[q] = len(p.params)
-				v, sd := p.options.Base.Value(q.subject(), name), p.options.Base.Spread(q.subject(), name)
-				if sd == 0 || v == 0 {
-					index[q] = -1
-					continue
-				}
-				q.Prior, q.PriorSpread = v, sd
-				p.params = append(p.params, q)
-			}
-		}
-	}
 	p.moved = make([][]int, len(p.obs))
 	for _, name := range p.options.Base.Names() {
 		about, _ := p.options.Base.About(name)
 		for i := range p.obs {
 			for _, q := range parametersOf(&p.obs[i], name, about.Of) {
-				if k := index[q]; k >= 0 {
+				k, has := index[q]
+				if !has {
+					k = never
+					v, sd := p.options.Base.Value(q.subject(), name), p.options.Base.Spread(q.subject(), name)
+					if index[q] = k; sd > 0 && v > 0 {
+						k = len(p.params)
+						index[q] = k
+						q.Prior, q.PriorSpread = v, sd
+						p.params = append(p.params, q)
+					}
+				}
+				if k != never {
 					p.moved[i] = append(p.moved[i], k)
 				}
 			}

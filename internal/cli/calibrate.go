@@ -118,14 +118,10 @@ func runCalibrate(ctx context.Context, env Env, f *calibrateFlags, sources []str
 	if err != nil {
 		return err
 	}
-	names := make([]string, len(sources))
-	for i, s := range sources {
-		names[i] = filepath.Base(s)
-	}
 	var fit *forecast.Fit
 	err = within(ctx, func() (err error) {
 		fit, err = forecast.Calibrate(o, forecast.FitOptions{
-			HoldOut: f.holdOut, Sources: names, Seed: f.seed, Each: bench.OnEveryCore,
+			HoldOut: f.holdOut, Sources: sources, Seed: f.seed, Each: bench.OnEveryCore,
 			Log: func(format string, args ...any) { fmt.Fprintf(env.Stderr, format+"\n", args...) },
 		})
 		return err
@@ -201,11 +197,14 @@ func (f *calibrateFlags) show(env Env, fit *forecast.Fit) error {
 	return nil
 }
 
-// writeCalibration makes the calibration file, of which validate has seen that it is new.
+// writeCalibration makes the calibration file, and overwrites none.
 func writeCalibration(path string, c calib.Calibration) error {
 	b, err := json.MarshalIndent(c, "", "  ")
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
+	}
+	if _, err := os.Lstat(path); err == nil { // since validate looked
+		return usageError{fmt.Errorf("%s exists: give --out another name", path)}
 	}
 	if err := durable.WriteFile(path, append(b, '\n'), 0o644); err != nil {
 		return fmt.Errorf("write the calibration: %w", err)

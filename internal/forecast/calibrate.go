@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -29,7 +30,7 @@ func IsHoldOut(name string) bool { return name == HoldOutAuto || holdOutKeys[nam
 // FitOptions are how a calibration is made.
 type FitOptions struct {
 	HoldOut string   // what runs are held out by for the errors: HoldOutAuto, workload, model or study
-	Sources []string // names of what the runs were read from
+	Sources []string // what the runs were read from
 	Seed    uint64   // of lengths that are known on average only
 
 	Each func(n int, do func(i int))      // runs do for 0..n-1, perhaps at once; nil: one after another
@@ -121,7 +122,11 @@ func (f *Fit) runs(noun string) string {
 }
 
 // source tells in one sentence what was fitted.
-func (f *Fit) source(names []string) string {
+func (f *Fit) source(files []string) string {
+	var names []string
+	for _, file := range files {
+		names = append(names, filepath.Base(file))
+	}
 	noun := "run"
 	if f.Simulated {
 		noun = "SIMULATED run"

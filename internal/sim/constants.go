@@ -205,8 +205,9 @@ func (k constants) get(name string) float64 { return k.last(k.own, name) }
 func (k constants) bf16(name string) float64 { return k.last(k.wide, name) }
 
 // FrontEnd is the time that the front end of a replica spends on a request.
-func (c *Constants) FrontEnd(cfg engine.Config) time.Duration {
-	k := constantsFor(c, cfg)
+func (c *Constants) FrontEnd(cfg engine.Config) time.Duration { return constantsFor(c, cfg).frontEnd() }
+
+func (k constants) frontEnd() time.Duration {
 	return seconds(1e-3 * k.get("site_host") * k.get("f_req") * k.get("f_family"))
 }
 

@@ -125,8 +125,13 @@ func (g gemm) side(rows float64, t *Times) *time.Duration {
 	return &t.Weights
 }
 
-// rate is that of the site's devices on the model's family.
-func (k constants) rate() float64 { return k.get("site_device") * k.get("rate_family") }
+// device is the accelerator at the rates of the site's on the model's family.
+func (k constants) device(g arch.Accelerator) arch.Accelerator {
+	rate := k.get("site_device") * k.get("rate_family")
+	g.BandwidthGBs *= rate
+	g.BF16TFLOPS, g.FP8TFLOPS, g.FP4TFLOPS = rate*g.BF16TFLOPS, rate*g.FP8TFLOPS, rate*g.FP4TFLOPS
+	return g
+}
 
 // eagle3Vocab is the vocabulary that EAGLE-3's drafts come from, of the tokens used most.
 const eagle3Vocab = 32000
@@ -134,15 +139,15 @@ const eagle3Vocab = 32000
 // newStepModel folds model, device, parallelism and constants into the
 // coefficients of the equations above.
 func newStepModel(cfg engine.Config, k constants) *stepModel {
+	cfg.GPU = k.device(cfg.GPU)
 	m, g := cfg.Model, cfg.GPU
 	tp, pp, dp := float64(max(1, cfg.TP)), float64(max(1, cfg.PP)), float64(max(1, cfg.DP))
-	site := k.rate()
-	bw := site * g.BandwidthGBs * 1e9
-	peak16 := site * g.BF16TFLOPS * 1e12
+	bw := g.BandwidthGBs * 1e9
+	peak16 := g.BF16TFLOPS * 1e12
 	layers, hidden := float64(m.Layers), float64(m.Hidden)
 	s := &stepModel{parts: pp * dp, graphMax: cfg.GraphMax, pads: cfg.Engine != "trtllm", sizes: cfg.Graphs}
 
-	ec, em, peak := k.get("gemm_compute"), k.get("gemm_bandwidth"), site*peakFLOPS(cfg)
+	ec, em, peak := k.get("gemm_compute"), k.get("gemm_bandwidth"), peakFLOPS(cfg)
 	ec16, em16 := k.bf16("gemm_compute"), k.bf16("gemm_bandwidth")
 	if m.LinearBytes() >= 2*m.LinearParams() { // only the experts are quantised
 		ec, em, peak = ec16, em16, peak16
@@ -193,17 +198,15 @@ func (s *stepModel) setExperts(cfg engine.Config, k constants, tp, dp float64) {
 	s.tile = k.get("moe_tile")
 	s.moeLayers = float64(cfg.Model.MoELayers())
 	s.experts, s.active, s.routing = float64(moe.Experts), float64(moe.Active), min(1, k.get("routing"))
-	site := k.rate()
-	bw := site * cfg.GPU.BandwidthGBs * 1e9
+	bw := cfg.GPU.BandwidthGBs * 1e9
 	s.moeRead = s.moeLayers * imbalance * float64(cfg.Model.ExpertBytes()) / (ranks * bw * k.get("moe_bandwidth"))
 	s.moeCompute = s.moeLayers * imbalance * 2 * s.active * float64(cfg.Model.ExpertParams()) /
-		(ranks * site * peakFLOPS(cfg) * k.get("moe_compute"))
+		(ranks * peakFLOPS(cfg) * k.get("moe_compute"))
 }
 
 func (s *stepModel) setAttention(cfg engine.Config, k constants, tp float64) {
 	m := cfg.Model
-	site := k.rate()
-	bw := site * cfg.GPU.BandwidthGBs * 1e9
+	bw := cfg.GPU.BandwidthGBs * 1e9
 	kvLayers := float64(m.KVLayers())
 	if kvLayers > 0 {
 		s.fullShare = (kvLayers - float64(m.WindowLayers)) / kvLayers
@@ -223,7 +226,7 @@ func (s *stepModel) setAttention(cfg engine.Config, k constants, tp float64) {
 	if sm := cfg.GPU.SM; m.Sinks && sm > 0 && (sm < 90 || sm >= 120) {
 		flash *= k.get("flash_sinks")
 	}
-	s.flash = 2 * float64(m.Heads) * dims * kvLayers / (tp * site * cfg.GPU.BF16TFLOPS * 1e12 * flash)
+	s.flash = 2 * float64(m.Heads) * dims * kvLayers / (tp * cfg.GPU.BF16TFLOPS * 1e12 * flash)
 }
 
 // peakFLOPS is the device's peak for the checkpoint's format, or for 16 bit
