@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +16,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"perflab/internal/test/deploytest"
 )
 
 // commands are what scripts can say besides testscript's own words.
@@ -63,10 +64,9 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 
 // freeport NAME sets a variable to a port that nobody listens on.
 func freeport(ts *testscript.TestScript, _ bool, args []string) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := deploytest.FindPorts(1)
 	ts.Check(err)
-	defer l.Close()
-	ts.Setenv(args[0], strconv.Itoa(l.Addr().(*net.TCPAddr).Port))
+	ts.Setenv(args[0], strconv.Itoa(port))
 }
 
 // interrupt AFTER COMMAND... interrupts a command that long after its start;

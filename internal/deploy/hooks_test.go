@@ -3,7 +3,6 @@ package deploy_test
 import (
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,12 +17,7 @@ import (
 func hooked(t *testing.T, b deploytest.Behaviour) (deploy.Existing, deploy.Spec) {
 	t.Helper()
 	s := deploytest.Spec(t, b)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := l.Addr().(*net.TCPAddr).Port
-	l.Close()
+	port := deploytest.UnusedPorts(t, 1)
 	s.Timeout = 10 * time.Second
 	pid := filepath.Join(t.TempDir(), "pid")
 	return deploy.Existing{

@@ -142,7 +142,7 @@ func TestSSHErrors(t *testing.T) {
 		host         deploy.HostEntry
 		want         []string
 	}{
-		{"nobody listens", config(port, fmt.Sprintf("Port %d", unusedPort(t))), deploy.HostEntry{Name: "there"}, []string{"connect to there", "no ssh server answers", "start sshd on there"}},
+		{"nobody listens", config(port, fmt.Sprintf("Port %d", deploytest.UnusedPorts(t, 1))), deploy.HostEntry{Name: "there"}, []string{"connect to there", "no ssh server answers", "start sshd on there"}},
 		{"key not known", config(s.dir+"/known_hosts", empty), deploy.HostEntry{Name: "there"}, []string{"host key is not known", "ssh there"}},
 		{"not let in", s.config, deploy.HostEntry{Name: "there", Identity: other, User: "nobody"}, []string{"Permission denied", "ssh-add"}},
 		{"no such name", empty, deploy.HostEntry{Name: "no-such-host.invalid"}, []string{"cannot be resolved", "add an entry for no-such-host.invalid"}},

@@ -42,8 +42,6 @@ func writeFile(t testing.TB, path, text string) {
 	}
 }
 
-func unusedPort(t testing.TB) int { return deploytest.UnusedPort(t) }
-
 // runtime is perflab's to the server, which must find nothing left in the server's
 // directory for temporary files when the test ends.
 func (s *sshServer) runtime(t testing.TB) *deploy.SSH {

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -113,32 +112,7 @@ func (r *running) end(t *testing.T) int {
 func fakes(t *testing.T, behaviours ...deploytest.Behaviour) render.Plan {
 	t.Helper()
 	s := deploytest.Spec(t, behaviours...)
-	return render.Plan{Name: "fakes", Spec: s, Port: freePorts(t, len(behaviours)), Bench: "perflab bench --base-url http://HOST:PORT"}
-}
-
-// freePorts is the first of so many ports in a row that nobody listens on.
-func freePorts(t *testing.T, n int) int {
-	t.Helper()
-	for range 50 {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		first := l.Addr().(*net.TCPAddr).Port
-		l.Close()
-		free := first+n < 65536
-		for i := range n {
-			l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", first+i))
-			if free = free && err == nil; err == nil {
-				l.Close()
-			}
-		}
-		if free {
-			return first
-		}
-	}
-	t.Fatal("no ports are free in a row")
-	return 0
+	return render.Plan{Name: "fakes", Spec: s, Port: deploytest.UnusedPorts(t, len(behaviours)), Bench: "perflab bench --base-url http://HOST:PORT"}
 }
 
 func TestScriptStartsAndStops(t *testing.T) {
@@ -232,7 +206,7 @@ func TestScriptTooSlow(t *testing.T) {
 // not ready when it starts.
 func pooledFakes(t *testing.T) render.Plan {
 	t.Helper()
-	return render.Plan{Name: "fakes", Spec: deploytest.Pools(t), Port: freePorts(t, 1)}
+	return render.Plan{Name: "fakes", Spec: deploytest.Pools(t), Port: deploytest.UnusedPorts(t, 1)}
 }
 
 // TestScriptPools: the router starts when its engines are ready, and an engine's end ends all.

@@ -50,7 +50,7 @@ func NeedSSHD(t testing.TB) string {
 func StartSSHD(t testing.TB, address string, env []string, prefix ...string) *SSHD {
 	t.Helper()
 	sshd := NeedSSHD(t)
-	s := &SSHD{Dir: t.TempDir(), Address: address, Port: UnusedPort(t)}
+	s := &SSHD{Dir: t.TempDir(), Address: address, Port: UnusedPorts(t, 1)}
 	s.Tmp, s.Config = filepath.Join(s.Dir, "tmp"), filepath.Join(s.Dir, "ssh_config")
 	if err := os.Mkdir(s.Tmp, 0o700); err != nil {
 		t.Fatal(err)
@@ -136,17 +136,6 @@ func (s *SSHD) awaitUp(t testing.TB) {
 			t.Fatalf("sshd does not come up: %v: %s", err, log)
 		}
 	}
-}
-
-// UnusedPort is a port of this machine that nothing listens on.
-func UnusedPort(t testing.TB) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
 }
 
 // NothingIn waits until a directory is empty: what a runtime makes on a machine it also
