@@ -1,6 +1,7 @@
 package calib
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"testing"
@@ -71,6 +72,39 @@ func TestFitRecovers(t *testing.T) {
 	for _, p := range f.Parameters {
 		if !(p.Spread > 0) || p.Spread > p.PriorSpread {
 			t.Errorf("%s: spread %v after the fit, %v before", p.Name, p.Spread, p.PriorSpread)
+		}
+	}
+}
+
+// TestOddRunMovesLittle: beside runs that fit, one whose engine fell back to kernels 14
+// times as slow leaves the predictions of the others where they are.
+func TestOddRunMovesLittle(t *testing.T) {
+	_, obs := truth(t)
+	odd := obs[1]
+	odd.ID, odd.Study, odd.Figures = "odd", "another", maps.Clone(odd.Figures)
+	for name, v := range odd.Figures {
+		switch name {
+		case Throughput:
+			odd.Figures[name] = v / 14
+		default:
+			odd.Figures[name] = v * 14
+		}
+	}
+	predicted := func(obs []Observation) map[string]float64 {
+		f, err := Fit(obs, FitOptions{Each: onTwo})
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := map[string]float64{}
+		for _, r := range f.Residuals {
+			out[r.ID+" "+r.Metric] = r.Value
+		}
+		return out
+	}
+	without, with := predicted(obs), predicted(append(slices.Clone(obs), odd))
+	for name, v := range without {
+		if off := with[name]/v - 1; math.Abs(off) > 0.02 {
+			t.Errorf("%s moves by %.3f for one odd run", name, off)
 		}
 	}
 }

@@ -27,9 +27,10 @@ type FitOptions struct {
 // better than with a third of them (median error of throughput with vLLM 11.9 and 13.6 %).
 var noise = map[string]float64{Throughput: 0.12, MeanTTFT: 0.18, MedianTTFT: 0.30, MedianITL: 0.18, MeanTPOT: 0.30, MeanE2E: 0.15}
 
-// huberDelta is where a residual, in units of its noise, begins to count linearly
-// (Huber): one odd run must not move the constants of all others.
-const huberDelta = 2.0
+// degrees are those of freedom of Student's distribution of what a run is off. A run that is
+// off by much more than its noise, as of an engine that fell back to slow kernels, counts for
+// little: it must not move the constants of all others.
+const degrees = 4.0
 
 // Parameter is a constant that a fit may move.
 type Parameter struct {

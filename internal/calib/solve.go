@@ -84,29 +84,40 @@ func (p *problem) broyden(jac [][]float64, d, from, to []float64) {
 	}
 }
 
-// residual is a row's in units of its noise, and Huber's weight of it.
-func (p *problem) residual(k int, at []float64) (r, weight float64) {
-	row := p.rows[k]
-	if math.IsNaN(at[k]) {
-		return 0, 0
-	}
-	r = (at[k] - row.measured) / noise[row.metric]
-	if a := math.Abs(r); a > huberDelta {
-		return r, huberDelta / a
-	}
-	return r, 1
+// misfit is how far log figures are from the measured ones.
+type misfit struct {
+	residual []float64 // by row, in units of its noise
+	weight   []float64 // by row: its run's; 0 where there is no figure
+	cost     float64   // of the rows, as a sum of squares would be where all is within the noise
 }
 
-// cost is Huber's over the rows, and the sum of squares over the priors.
-func (p *problem) cost(x, at []float64) (c float64) {
-	for k := range p.rows {
-		r, w := p.residual(k, at)
-		if a := math.Abs(r); w < 1 && w > 0 {
-			c += huberDelta * (2*a - huberDelta)
-		} else {
-			c += w * r * r
+// misfit holds the log figures at against the measured ones. A run is off in all of its
+// figures at once, so it is runs that have a weight: by Student's distribution of the mean
+// square of their residuals.
+func (p *problem) misfit(at []float64) misfit {
+	m := misfit{residual: make([]float64, len(p.rows)), weight: make([]float64, len(p.rows))}
+	square, figures := make([]float64, len(p.obs)), make([]float64, len(p.obs))
+	for k, row := range p.rows {
+		if !math.IsNaN(at[k]) {
+			r := (at[k] - row.measured) / noise[row.metric]
+			m.residual[k] = r
+			square[row.obs] += r * r
+			figures[row.obs]++
 		}
 	}
+	for k, row := range p.rows {
+		if !math.IsNaN(at[k]) {
+			mean := square[row.obs] / figures[row.obs]
+			m.weight[k] = (degrees + 1) / (degrees + mean)
+			m.cost += (degrees + 1) * math.Log1p(mean/degrees)
+		}
+	}
+	return m
+}
+
+// cost is that of the rows, and the sum of squares over the priors.
+func (p *problem) cost(x, at []float64) float64 {
+	c := p.misfit(at).cost
 	for i := range x {
 		for j := range x {
 			c += x[i] * p.prior[i][j] * x[j]
@@ -125,15 +136,15 @@ func (p *problem) normal(x, at []float64, jac [][]float64) (a [][]float64, b []f
 			b[i] -= p.prior[i][j] * x[j]
 		}
 	}
+	m := p.misfit(at)
 	for k, row := range p.rows {
-		r, w := p.residual(k, at)
+		w, sigma := m.weight[k], noise[row.metric]
 		if w == 0 {
 			continue
 		}
-		sigma := noise[row.metric]
 		for _, i := range p.moved[row.obs] {
 			ji := jac[i][k] / sigma
-			b[i] -= w * ji * r
+			b[i] -= w * ji * m.residual[k]
 			for _, j := range p.moved[row.obs] {
 				a[i][j] += w * ji * jac[j][k] / sigma
 			}
