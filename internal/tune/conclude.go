@@ -197,7 +197,7 @@ func (c conclusion) soFar() Finding {
 
 // evidence is what stands behind the conclusion.
 func (c conclusion) evidence() *Evidence {
-	e := &Evidence{Steps: c.steps, Accuracy: c.accuracy(), Stopped: c.stopReason}
+	e := &Evidence{Steps: c.steps, Accuracy: c.accuracy(), Learned: c.learned, Stopped: c.stopReason}
 	e.Noise = Noise{Within: c.within()}
 	if e.Noise.Between, e.Noise.Launches = c.confirmation.noise(); e.Noise.Launches == 0 {
 		e.Noise.Between, e.Noise.Launches = c.repeated()

@@ -8,7 +8,8 @@ type Evidence struct {
 	Candidates  []Outcome       `json:"candidates"`           // in the order in which they were ranked, refused ones last
 	Unlaunched  []Entry         `json:"unlaunched,omitempty"` // what the study names and no launch tells of, with the reason
 	Predictions []PredictionFit `json:"predictions,omitempty"`
-	Steps       []Entry         `json:"steps,omitempty"` // repairs and refinements in the order of their trials
+	Learned     *Learned        `json:"learned,omitempty"` // what corrected the predictions; nil: nothing did
+	Steps       []Entry         `json:"steps,omitempty"`   // repairs and refinements in the order of their trials
 	Comparisons []Comparison    `json:"comparisons,omitempty"`
 	Ablation    []Ablation      `json:"ablation,omitempty"`
 	HoldOuts    []Comparison    `json:"hold_outs,omitempty"`        // winner over baseline on each further workload
@@ -42,7 +43,7 @@ type Outcome struct {
 	Trials    []int    `json:"trials,omitempty"`
 	State     string   `json:"state"` // see States
 	Reason    *Finding `json:"why,omitempty"`
-	Predicted *float64 `json:"predicted,omitempty"` // ratio to the baseline, before the race began
+	Predicted *float64 `json:"predicted,omitempty"` // ratio to the baseline, before anything but the baseline was launched; see Evidence.Learned
 	Expected  *float64 `json:"expected,omitempty"`  // the same, by what the predictor had learned when the race ended
 	Measured  *Span    `json:"measured,omitempty"`  // ratio to the baseline, with the interval that decided
 }
@@ -67,6 +68,15 @@ type PredictionFit struct {
 	Bias   float64 `json:"bias"`
 	Scale  float64 `json:"scale"`
 	Error  float64 `json:"error"` // mean absolute relative error of the uncorrected ratios: 0.1 is 10 %
+}
+
+// Learned is a launch of the baseline by which predictions were corrected before any
+// configuration was ranked. Figures are of the objective.
+type Learned struct {
+	Trial     int     `json:"trial"`
+	Measured  float64 `json:"measured"`
+	Predicted float64 `json:"predicted"` // before
+	Corrected float64 `json:"corrected"` // after
 }
 
 // Comparison is the ratio of two configurations by launches of both.

@@ -32,6 +32,7 @@ type model struct {
 	foretold  *prediction     // of the baseline
 	assumed   *float64        // for the baseline, where nothing is foretold of it: see base0
 	foretells map[string]bool // engines of which something was predicted
+	learned   *Learned        // what corrected the predictions; nil: nothing did
 }
 
 // prediction is what is known of a configuration before any launch.

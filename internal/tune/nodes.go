@@ -191,11 +191,13 @@ func (s *raceState) baselineTrial(share float64) Proposal {
 	return Proposal{Stage: BaselineStage, Label: BaselineStage, Config: s.baseConfig(), Share: share}
 }
 
-// keepBaseline takes a launch of the baseline; false where it has no figure.
+// keepBaseline takes a launch of the baseline, and has the predictor learn of the first; false
+// where it has no figure.
 func (s *raceState) keepBaseline(t *trial) bool {
 	if t.measured() || s.base == nil {
 		s.base = append(s.base, t)
 	}
+	s.learn(t)
 	return t.measured()
 }
 

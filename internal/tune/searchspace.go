@@ -52,6 +52,17 @@ type Parallel interface {
 	PredictAll(of []Config, workload string)
 }
 
+// Learner is a Predictor that a measured launch corrects. A race lets it learn once, of the
+// first launch of its baseline under all of the load that has figures. From then on
+// its predictions are a pure function of configuration, workload and what it learned: a study
+// that is resumed learns the same of its journal.
+type Learner interface {
+	Predictor
+	// Learn corrects what is predicted from then on by figures of a configuration, by workload;
+	// false where they correct nothing.
+	Learn(c Config, figures map[string]map[string]float64) bool
+}
+
 // Candidate is a whole configuration that a search may begin with.
 type Candidate struct {
 	Label   string `json:"label"`

@@ -1,0 +1,25 @@
+package tune
+
+// learn has the predictor learn of a launch of the baseline, where it can and has not yet, and
+// predicts anew. A part of the load is another load than what is predicted.
+func (m *model) learn(t *trial) {
+	p, ok := m.predictor.(Learner)
+	if !ok || m.learned != nil || !t.measured() || t.Share != 0 || !m.foretellsBase() {
+		return
+	}
+	l := &Learned{Trial: t.Trial, Measured: m.objective.unlog(t.raw), Predicted: m.foretold.figures[m.objective.Metric]}
+	if !p.Learn(m.baseConfig(), t.end.Figures) {
+		return
+	}
+	m.forget()
+	if m.learned = l; m.foretellsBase() {
+		l.Corrected = m.foretold.figures[m.objective.Metric]
+	}
+}
+
+// forget drops all predictions, and what was concluded from them.
+func (m *model) forget() {
+	m.predictions, m.foretells = map[string]*prediction{}, map[string]bool{}
+	m.foretold, m.assumed = nil, nil
+	m.fitted, m.ranked, m.against = nil, nil, nil
+}
