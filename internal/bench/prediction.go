@@ -34,6 +34,19 @@ type Doubter interface {
 	Doubt(of, to Prediction, metric string) (Ratio, bool)
 }
 
+// Learner is a Predictor that measured runs of one site correct: what Learn returns predicts by
+// all of them, and nothing else. It is an error where nothing can be learned of them.
+type Learner interface {
+	Learn(ctx context.Context, runs []Measured) (Predictor, error)
+}
+
+// Measured is what a run that was measured would be as a prediction, and what was measured.
+type Measured struct {
+	Prediction
+	Name    string // of the workload
+	Figures map[string]float64
+}
+
 // OnEveryCore runs do for 0..n-1 on every core: for predictions, each of which takes one.
 func OnEveryCore(n int, do func(i int)) {
 	var next atomic.Int64

@@ -27,13 +27,13 @@ type Run struct {
 	Engine func(figures map[string]float64)
 }
 
-// Calls replays the run and gives the calls that a client would have seen, in
-// the order in which they end.
-func (r Run) Calls(ctx context.Context) iter.Seq2[result.Call, error] {
+// Calls replays the run and gives the calls that a client would have seen at a site, in the
+// order in which they end; nil stands for no site that is known.
+func (r Run) Calls(ctx context.Context, at *Site) iter.Seq2[result.Call, error] {
 	return func(yield func(result.Call, error) bool) {
 		var unread error // of a prompt
 		var end time.Duration
-		o := sim.ReplayOptions{MaxConcurrency: r.Workload.Spec().MaxConcurrency, Seed: r.Seed}
+		o := sim.ReplayOptions{MaxConcurrency: r.Workload.Spec().MaxConcurrency, Seed: r.Seed, Constants: at.values()}
 		if r.Engine != nil {
 			all := make([]sim.Stats, 0, r.Replicas)
 			o.Stats = func(_ int, s sim.Stats) {
