@@ -76,7 +76,7 @@ var tests = map[string]map[string]string{
 	"candidate":           {"stat": "random configurations"},
 	"deploy/docker":       {"engine/cluster": "plans over several machines"},
 	"engine":              {"engine/logs": "the line of a rejection is found in a log"},
-	"lab":                 {"sim": "a server to measure", "gauge": "what was read of the nodes"},
+	"lab":                 {"sim": "a server to measure", "gauge": "what was read of the nodes", "replay": "predictions are corrected by what was measured"},
 	"report":              {"stat": "random calls", "verdict": "summaries with verdicts", "interop": "imported runs are rendered"},
 	"report/prediction":   {"engine": "the memory of a configuration is rendered"},
 	"report/parquet":      {"stat": "random calls"},

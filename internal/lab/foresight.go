@@ -14,7 +14,7 @@ import (
 // Doubt is the ratio of two predictions of the objective with the predictor's own error, where
 // it knows one. It is none's of a load that is searched.
 func (f *replayPredictor) Doubt(of, to tune.Config, name string) (tune.Span, []string, bool) {
-	d, ok := f.l.Predictor.(bench.Doubter)
+	d, ok := f.by.(bench.Doubter)
 	part := f.load(name)
 	if !ok || part.err != nil || f.l.LoadSearch(name) != nil || f.stopped() {
 		return tune.Span{}, nil, false

@@ -29,9 +29,10 @@ const PhaseRanking = "ranking"
 
 // replayPredictor is a tune.Predictor by replays in virtual time. Configurations are
 // those of the study file alone, so that a study that is resumed predicts what
-// it did before.
+// it did before. What it learns is what the journal holds.
 type replayPredictor struct {
 	l           *session
+	by          bench.Predictor           // that of the study, or what it has learned
 	ctx         context.Context           // of the search: an interface of tune cannot pass it
 	stopped     func() bool               // the study was interrupted: a search that ranks ends at once
 	mu          sync.Mutex                // guards what follows: a search predicts several configurations at once
@@ -53,7 +54,7 @@ func (l *session) predictor(ctx context.Context) tune.Predictor {
 		return study.NoPredictor{}
 	}
 	return &replayPredictor{
-		l: l, loads: map[string]*predictedLoad{}, predictions: map[string]map[string]float64{}, fell: map[string]bool{},
+		l: l, by: l.Predictor, loads: map[string]*predictedLoad{}, predictions: map[string]map[string]float64{}, fell: map[string]bool{},
 		ctx:     ctx,
 		stopped: func() bool { return ctx.Err() != nil },
 	}
@@ -136,7 +137,7 @@ func (f *replayPredictor) once(pl study.Configuration, name string, part *predic
 		Targets: []string{}, Backend: f.l.Bench.Backend, Model: pl.Config.ServedName, Workload: part.w.Spec(),
 		Goodput: f.l.Bench.Goodput, Percentiles: f.l.Percentiles(), Price: f.l.Hardware.Price, GPUs: f.l.AllocatedGPUs(),
 	}, Name: name}
-	return b.Predict(f.ctx, f.l.Predictor, bench.Prediction{Config: pl.Config, Replicas: pl.Replicas, Workload: part.w, Tokenizer: part.tok})
+	return b.Predict(f.ctx, f.by, bench.Prediction{Config: pl.Config, Replicas: pl.Replicas, Workload: part.w, Tokenizer: part.tok})
 }
 
 // load is the first requests of a workload, opened once.

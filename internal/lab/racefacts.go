@@ -17,7 +17,7 @@ import (
 func (m *factsMaker) raceFacts(f outcome.Study, r tune.Result, trials []trialRecord) *outcome.Race {
 	e := r.Evidence
 	return &outcome.Race{
-		Noise: e.Noise, Candidates: m.candidates(e.Candidates, trials), Unlaunched: e.Unlaunched, Steps: e.Steps, Predictions: e.Predictions,
+		Noise: e.Noise, Candidates: m.candidates(e.Candidates, trials), Unlaunched: e.Unlaunched, Steps: e.Steps, Predictions: e.Predictions, Learned: e.Learned,
 		Comparisons: e.Comparisons, Ablation: e.Ablation, HoldOuts: e.HoldOuts, HeldOut: e.HeldOut, Accuracy: e.Accuracy, Constraints: e.Constraints,
 		Frontier: m.frontier(f, e.Steps), Phases: m.phases(e.Phases, trials), Stop: e.Stopped,
 	}

@@ -46,10 +46,10 @@ func Tune(ctx context.Context, s *study.Study, source []byte, o Options) (outcom
 	if race, ok := l.strategy.(*tune.Race); ok {
 		short = shortBudget(race.Planned())
 	}
+	l.facts.foreseen = l.foresee(l.facts.predictor, l.space) // by what is predicted before any launch
 	if _, err := journal.Resume(l.strategy, log); err != nil {
 		return outcome.Study{}, fmt.Errorf("resume %s: %w", o.Dir, err)
 	}
-	l.facts.foreseen = l.foresee(l.facts.predictor, l.space)
 	if err := context.Cause(ctx); err != nil { // while it ranked: what it could not predict is in its order
 		return outcome.Study{}, err
 	}

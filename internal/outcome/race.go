@@ -16,6 +16,7 @@ type Race struct {
 	Unlaunched  []tune.Entry         `json:"unlaunched,omitempty"` // what the study names and no launch tells of, with the reason
 	Steps       []tune.Entry         `json:"steps,omitempty"`
 	Predictions []tune.PredictionFit `json:"predictions,omitempty"`
+	Learned     *tune.Learned        `json:"learned,omitempty"` // what corrected the predictions; none: nothing did
 	Comparisons []tune.Comparison    `json:"comparisons,omitempty"`
 	Ablation    []tune.Ablation      `json:"ablation,omitempty"`
 	HoldOuts    []tune.Comparison    `json:"hold_outs,omitempty"`        // recommended against baseline on each further workload
@@ -58,7 +59,7 @@ type Candidate struct {
 	Trials    []int      `json:"trials,omitempty"`
 	State     string     `json:"state"`                     // refused, pruned, untried, failed, eliminated, left, carried
 	Reason    string     `json:"reason,omitempty"`          // Finding in words, by whoever wrote them
-	Predicted *float64   `json:"predicted,omitempty"`       // ratio to the baseline, before the race
+	Predicted *float64   `json:"predicted,omitempty"`       // ratio to the baseline, before anything but it was launched; see Learned
 	Expected  *float64   `json:"expected,omitempty"`        // by what the predictor had learned at its end
 	Measured  *tune.Span `json:"measured,omitempty"`        // ratio to the baseline
 	Shorter   string     `json:"shorter_context,omitempty"` // what it cuts of the context: "serves requests of up to ..."
