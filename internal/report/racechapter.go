@@ -412,17 +412,41 @@ func failureChapter(x race) doc.Chapter {
 
 // predictionChapter says how far predictions could be believed.
 func predictionChapter(x race) doc.Chapter {
-	if len(x.Race.Predictions) == 0 {
+	if len(x.Race.Predictions) == 0 && x.Race.Learned == nil {
 		return doc.Chapter{}
 	}
 	c := doc.Chapter{ID: "predictions", Heading: "Predicted against measured"}
-	c.Text = []string{"Predictions order the candidates until launches say otherwise; they decide nothing else. Learned of each engine: measured = bias x predicted ^ scale, as ratios to the baseline; 1 and 1 are a prediction that needs no correction."}
+	c.Text = []string{"Predictions order the candidates until launches say otherwise; they decide nothing else."}
+	if x.Race.Learned != nil {
+		c.Text = append(c.Text, x.learned(*x.Race.Learned))
+	}
+	if len(x.Race.Predictions) == 0 {
+		return c
+	}
+	of := "Learned of each engine: measured = bias x predicted ^ scale, as ratios to the baseline; 1 and 1 are a prediction that needs no correction."
+	if x.Race.Learned == nil {
+		c.Text[0] += " " + of
+	} else {
+		c.Text = append(c.Text, of)
+	}
 	g := doc.NewGrid(doc.Columns("Engine", ">Configurations", ">Bias", ">Scale", ">Mean error"))
 	for _, f := range x.Race.Predictions {
 		g.Rows = append(g.Rows, doc.Dashed(x.engine(f.Engine), fmt.Sprint(f.N), plot.Times(math.Exp(f.Bias)), strconv.FormatFloat(f.Scale, 'f', 2, 64), share(f.Error)))
 	}
 	c.Grid, c.Plots = g, x.predictionPlot()
 	return c
+}
+
+// learned says by what the predictions were corrected, and how far off they had been.
+func (x race) learned(k tune.Learned) string {
+	off := func(v float64) string {
+		if v < k.Measured {
+			return share(1-v/k.Measured) + " below"
+		}
+		return share(v/k.Measured-1) + " above"
+	}
+	return fmt.Sprintf("The constants of the predictor were fitted to the baseline's first launch (%s) before anything was ranked: %s had been predicted %s what that launch measured; by the corrected constants, of which all predictions here are, it is %s.",
+		trialID(k.Trial), x.Objective.Metric, off(k.Predicted), off(k.Corrected))
 }
 
 // earlierChapter says what directed the search besides its own launches.

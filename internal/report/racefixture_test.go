@@ -87,6 +87,7 @@ func raceFacts() *outcome.Race {
 			{Trial: 11, Label: "max_num_seqs 1024", Note: "void: 31 of 1000 calls failed"},
 			{Trial: 12, Label: "max_num_batched_tokens 8192", Gain: new(0.004), Total: new(0.408)},
 		},
+		Learned:     &tune.Learned{Trial: 1, Measured: 2440, Predicted: 3120, Corrected: 2515},
 		Predictions: []tune.PredictionFit{{Engine: "vllm", N: 4, Bias: -0.09, Scale: 0.92, Error: 0.142}, {Engine: "sglang", N: 1, Bias: -0.087, Scale: 1, Error: 0.091}},
 		Comparisons: []tune.Comparison{
 			{Label: "vLLM FP8 TP2 x4 tuned", Against: "vLLM TP8", Workload: "sharegpt", Trials: []int{15, 18, 21}, Others: []int{14, 17, 20}, Ratio: tune.Span{Value: 1.408, Low: 1.381, High: 1.436}, P: 0.0000213, Family: 2, Shown: 0.021,
@@ -177,7 +178,7 @@ func smallStudy() outcome.Study {
 	c.Trials, c.Others, c.Ratio, c.P, c.Family, c.Shown, c.Verdict = []int{15}, []int{14}, tune.Span{Value: 1.031}, 0, 1, 0.12, tune.TooSmall
 	c.Sentence = "the budget was too small for an effect of 3.1 %: one launch each shows 12 %"
 	s.Recommended.Gain, s.Recommended.Interval, s.Recommended.Launches = new(0.031), nil, 1
-	r.Noise, r.HoldOuts, r.Accuracy, r.Frontier, r.Predictions = tune.Noise{Launches: 1}, nil, nil, nil, nil
+	r.Noise, r.HoldOuts, r.Accuracy, r.Frontier, r.Predictions, r.Learned = tune.Noise{Launches: 1}, nil, nil, nil, nil, nil
 	r.Stopped = "the budget of 8 launches was spent"
 	for i := range r.Phases {
 		r.Phases[i].GPUSeconds = 0
