@@ -24,7 +24,7 @@ var (
 	full       = flag.Bool("science", false, "compare strategies on landscapes: TestScience")
 	update     = flag.Bool("update", false, "write the tables into docs/tuning.md")
 	classes    = flag.String("classes", "", "of TestScience, with commas; none: all")
-	strategies = flag.String("strategies", "", "the same; race, blind, staged, tpe, random, grid")
+	strategies = flag.String("strategies", "", "the same; race, untaught, blind, staged, tpe, random, grid")
 	budgets    = flag.String("budgets", "8,12,25,60", "launches of a study, with commas")
 	first      = flag.Uint64("first", 1, "seed of the first landscape of each class")
 	seeds      = flag.Int("seeds", 10, "landscapes of each class")
@@ -91,7 +91,11 @@ func chosen[T any](t *testing.T, all []T, name func(T) string, list string) []T 
 func planned(t *testing.T) Plan {
 	p := Plan{First: *first, Seeds: *seeds}
 	p.Classes = chosen(t, Classes(), func(c Class) string { return c.Name }, *classes)
-	p.Entrants = chosen(t, Entrants(), func(e Entrant) string { return e.Name }, *strategies)
+	entrants := Entrants()
+	if *strategies != "" {
+		entrants = append(entrants, Untaught())
+	}
+	p.Entrants = chosen(t, entrants, func(e Entrant) string { return e.Name }, *strategies)
 	for text := range strings.SplitSeq(*budgets, ",") {
 		n, err := strconv.Atoi(text)
 		if err != nil {

@@ -25,7 +25,7 @@ func (w *World) Evaluate(p tune.Proposal, launches int) tune.Observation {
 	}
 	draw := stat.Stream(w.Seed, fmt.Sprintf("%s, trial %d, pass %d, share %g, %s", w.Name, p.Trial, p.Pass, share, key(p.Config)))
 	o := tune.Observation{Trial: p.Trial, Seconds: w.StartS * (0.9 + 0.2*draw.Float64())}
-	x := w.cell(p.Config, share, true)
+	x := w.cell(p.Config, share, w.truth)
 	switch broken := draw.Float64(); {
 	case x.refused != "":
 		return w.refusal(o, p.Config, x)

@@ -130,7 +130,7 @@ type World struct {
 
 	plans   map[string]*plan
 	cells   map[cellKey]*cell
-	replays map[string][]*replayed
+	replays map[familyKey][]*replayed
 	made    int // replays
 
 	valid []tune.Config // all that can be started, refusals at launch apart
@@ -140,7 +140,7 @@ type World struct {
 
 // Open prepares a landscape: it evaluates every configuration of it.
 func Open(l Landscape) (*World, error) {
-	w := &World{Landscape: l, models: map[string]arch.Model{}, plans: map[string]*plan{}, cells: map[cellKey]*cell{}, replays: map[string][]*replayed{}}
+	w := &World{Landscape: l, models: map[string]arch.Model{}, plans: map[string]*plan{}, cells: map[cellKey]*cell{}, replays: map[familyKey][]*replayed{}}
 	if err := w.prepare(); err != nil {
 		return nil, fmt.Errorf("landscape %s: %w", l.Name, err)
 	}
@@ -311,10 +311,15 @@ func (w *World) product() []tune.Config {
 // Predict foretells figures by a replay under the constants that are part of the
 // program, without what is hidden.
 func (w *World) Predict(c tune.Config, _ string) (map[string]float64, bool) {
+	return w.foretell(c, ground())
+}
+
+// foretell is a prediction by some constants.
+func (w *World) foretell(c tune.Config, by *sim.Constants) (map[string]float64, bool) {
 	if slices.Contains(w.Silent, c["engine"]) {
 		return nil, false
 	}
-	f := w.cell(c, 1, false)
+	f := w.cell(c, 1, by)
 	return f.figures, f.refused == ""
 }
 

@@ -110,7 +110,7 @@ func TestShared(t *testing.T) {
 			c := w.valid[i]
 			got, refused := w.Predict(c, workload)
 			fresh := *w
-			fresh.replays, fresh.cells = map[string][]*replayed{}, map[cellKey]*cell{}
+			fresh.replays, fresh.cells = map[familyKey][]*replayed{}, map[cellKey]*cell{}
 			want, same := fresh.Predict(c, workload)
 			if d := cmp.Diff(want, got); d != "" || refused != same {
 				t.Fatalf("%s, %s: shared and own replay:\n%s", w.Name, key(c), d)
@@ -206,7 +206,7 @@ func TestObservations(t *testing.T) {
 		t.Errorf("a jump by 0.1 in the middle shows %.3f before and %.3f after", x[len(x)/4], x[3*len(x)/4])
 	}
 	p.Share = 0.5
-	if whole, half := truth["completed"], w.cell(p.Config, 0.5, true).figures["completed"]; half >= whole {
+	if whole, half := truth["completed"], w.cell(p.Config, 0.5, w.truth).figures["completed"]; half >= whole {
 		t.Errorf("half of the load has %v requests, all of it %v", half, whole)
 	}
 }

@@ -30,7 +30,7 @@ func Entrants() []Entrant {
 	}
 	return []Entrant{
 		{"race", func(w *World, b tune.Budget) (tune.Strategy, error) {
-			return tune.NewRace(w.space, w, w.plain(), w.Objective, b, tune.RaceOptions{})
+			return tune.NewRace(w.space, w.pupil(), w.plain(), w.Objective, b, tune.RaceOptions{})
 		}},
 		{"race, blind", func(w *World, b tune.Budget) (tune.Strategy, error) {
 			return tune.NewRace(w.space, nil, w.plain(), w.Objective, b, tune.RaceOptions{})
@@ -44,6 +44,14 @@ func Entrants() []Entrant {
 		{"random", drawing(draw.NewRandom)},
 		{"grid", drawing(draw.NewGrid)},
 	}
+}
+
+// Untaught is the race whose predictor learns nothing of the baseline's first launch: what that
+// is worth is seen beside it.
+func Untaught() Entrant {
+	return Entrant{"untaught", func(w *World, b tune.Budget) (tune.Strategy, error) {
+		return tune.NewRace(w.space, w, w.plain(), w.Objective, b, tune.RaceOptions{})
+	}}
 }
 
 func (w *World) plain() tune.Space { return tune.Space{Baseline: w.Baseline, Primary: workload} }

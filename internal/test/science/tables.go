@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"perflab/internal/stat"
 )
 
 // Markdown are the tables of a comparison.
@@ -228,5 +230,28 @@ func (c Comparison) Brief() string {
 	}
 	line("ALL", -1)
 	c.behind(&b)
+	c.paired(&b)
 	return b.String()
+}
+
+// paired has what the race loses less on each landscape than the untaught one, with the standard
+// error of the mean.
+func (c Comparison) paired(b *strings.Builder) {
+	race, untaught := c.named("race"), c.named(Untaught().Name)
+	if race < 0 || untaught < 0 {
+		return
+	}
+	for k, budget := range c.Budgets {
+		for class := -1; class < len(c.Classes); class++ {
+			name := "ALL"
+			if class >= 0 {
+				name = c.Classes[class].Name
+			}
+			taught, less := c.ends(race, k, class), []float64(nil)
+			for n, e := range c.ends(untaught, k, class) {
+				less = append(less, e.Regret-taught[n].Regret)
+			}
+			fmt.Fprintf(b, "%-17s %6d race loses less than untaught by %+6.2f +- %.2f\n", name, budget, 100*stat.Mean(less), 100*stat.StdDev(less)/math.Sqrt(float64(len(less))))
+		}
+	}
 }

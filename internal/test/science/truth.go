@@ -74,11 +74,18 @@ func (w *World) formats() []arch.Format {
 	return slices.Compact(all)
 }
 
-// cellKey is a configuration under a share of the load, in truth or as predicted.
+// cellKey is a configuration under a share of the load by some constants: the true ones, or
+// those of a predictor.
 type cellKey struct {
 	config string
 	share  float64
-	truth  bool
+	by     *sim.Constants
+}
+
+// familyKey tells replays apart that cannot be the same.
+type familyKey struct {
+	what string
+	by   *sim.Constants
 }
 
 // cell is what is known of one.
@@ -88,16 +95,16 @@ type cell struct {
 	log     string // of an engine that refused at its launch
 }
 
-func (w *World) cell(c tune.Config, share float64, truth bool) *cell {
-	if w.Equal && truth {
+func (w *World) cell(c tune.Config, share float64, by *sim.Constants) *cell {
+	if w.Equal && by == w.truth {
 		if p := w.plan(c); p.err == nil {
 			c = w.Baseline
 		}
 	}
-	k := cellKey{key(c), share, truth}
+	k := cellKey{key(c), share, by}
 	x, ok := w.cells[k]
 	if !ok {
-		x = w.fill(c, share, truth)
+		x = w.fill(c, share, by)
 		w.cells[k] = x
 	}
 	return x
@@ -106,13 +113,13 @@ func (w *World) cell(c tune.Config, share float64, truth bool) *cell {
 // refusedAtLaunch is why there are no figures of what an engine refused.
 const refusedAtLaunch = "the engine refused at its launch"
 
-func (w *World) fill(c tune.Config, share float64, truth bool) *cell {
+func (w *World) fill(c tune.Config, share float64, by *sim.Constants) *cell {
 	p := w.plan(c)
 	if p.err != nil {
 		return &cell{refused: p.err.Error()}
 	}
-	cfg, k, slow := p.cfg, ground(), 1.0
-	if truth {
+	cfg, slow := p.cfg, 1.0
+	if by == w.truth {
 		for _, r := range w.Refusals {
 			if r.When(c) {
 				return &cell{refused: refusedAtLaunch, log: cmp.Or(r.Log, memoryLogs[cfg.Engine])}
@@ -123,9 +130,9 @@ func (w *World) fill(c tune.Config, share float64, truth bool) *cell {
 				e.Change(&cfg)
 			}
 		}
-		k, slow = w.truth, w.slowness(c, &cfg)
+		slow = w.slowness(c, &cfg)
 	}
-	r, err := w.replay(c, cfg, p.replicas, k, share, slow)
+	r, err := w.replay(c, cfg, p.replicas, by, share, slow)
 	if err != nil {
 		return &cell{refused: err.Error()}
 	}
@@ -210,7 +217,7 @@ func (w *World) replay(c tune.Config, cfg engine.Config, replicas int, k *sim.Co
 	if like.Graphs == nil && like.GraphMax > 0 {
 		like.GraphMax = 1
 	}
-	family := fmt.Sprintf("%s %+v %d %v %v %v", c["model"], like, replicas, k == w.truth, share, pace)
+	family := familyKey{fmt.Sprintf("%s %+v %d %v %v", c["model"], like, replicas, share, pace), k}
 	for _, r := range w.replays[family] {
 		if r.serves(cfg.Seqs, blocks, cfg.GraphMax) {
 			return r, r.refused
@@ -337,7 +344,7 @@ func timed(name string) bool { return strings.HasSuffix(name, "_ms") || name == 
 
 // Truth are the figures of a configuration without noise, or why it has none.
 func (w *World) Truth(c tune.Config) (figures map[string]float64, refused string) {
-	x := w.cell(c, 1, true)
+	x := w.cell(c, 1, w.truth)
 	return x.figures, x.refused
 }
 
@@ -400,7 +407,7 @@ func (w *World) lift() {
 		w.Effects = append(w.Effects, Effect{When: subject, Slow: by})
 		for _, c := range w.valid {
 			if subject(c) {
-				delete(w.cells, cellKey{key(c), 1, true})
+				delete(w.cells, cellKey{key(c), 1, w.truth})
 			}
 		}
 	}
