@@ -90,6 +90,9 @@ type problem struct {
 	rows    []row
 	moved   [][]int // by observation: the unknowns that it depends on
 	x       []float64
+
+	believed bool // the runs are of the site that is asked about: an odd one is no mistake
+
 	inverse [][]float64 // covariance of x after the fit
 	report  []Residual
 

@@ -93,7 +93,7 @@ type misfit struct {
 
 // misfit holds the log figures at against the measured ones. A run is off in all of its
 // figures at once, so it is runs that have a weight: by Student's distribution of the mean
-// square of their residuals.
+// square of their residuals. Runs that are believed weigh all the same.
 func (p *problem) misfit(at []float64) misfit {
 	m := misfit{residual: make([]float64, len(p.rows)), weight: make([]float64, len(p.rows))}
 	square, figures := make([]float64, len(p.obs)), make([]float64, len(p.obs))
@@ -108,6 +108,10 @@ func (p *problem) misfit(at []float64) misfit {
 	for k, row := range p.rows {
 		if !math.IsNaN(at[k]) {
 			mean := square[row.obs] / figures[row.obs]
+			if p.believed {
+				m.weight[k], m.cost = 1, m.cost+mean
+				continue
+			}
 			m.weight[k] = (degrees + 1) / (degrees + mean)
 			m.cost += (degrees + 1) * math.Log1p(mean/degrees)
 		}

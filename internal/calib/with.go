@@ -27,6 +27,7 @@ func (c *Calibration) With(runs []Observation, o FitOptions) (*Calibration, erro
 	if err != nil {
 		return nil, err
 	}
+	p.believed = true
 	if err := p.fit(); err != nil {
 		return nil, err
 	}

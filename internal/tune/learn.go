@@ -20,6 +20,5 @@ func (m *model) learn(t *trial) {
 // forget drops all predictions, and what was concluded from them.
 func (m *model) forget() {
 	m.predictions, m.foretells = map[string]*prediction{}, map[string]bool{}
-	m.foretold, m.assumed = nil, nil
-	m.fitted, m.ranked, m.against = nil, nil, nil
+	m.foretold, m.assumed, m.fitted, m.ranked, m.against = nil, nil, nil, nil, nil
 }

@@ -84,6 +84,25 @@ func (m *model) varying() []int {
 	return out
 }
 
+// Parameters whose meaning matters here: predictions err alike for what runs the same
+// program, and every checkpoint has its launch.
+const (
+	engineParameter = "engine"
+	modelParameter  = "model"
+)
+
+// key identifies a configuration.
+func (c Config) key() string {
+	var b []byte
+	for _, name := range slices.Sorted(maps.Keys(c)) {
+		if c[name] != "" {
+			b = strconv.AppendQuote(b, name)
+			b = strconv.AppendQuote(append(b, '='), c[name])
+		}
+	}
+	return string(b)
+}
+
 // predict predicts a configuration, once.
 func (m *model) predict(config Config) *prediction {
 	k := config.key()
@@ -231,11 +250,6 @@ func (m *model) choiceDistance(a, b Config) int {
 	return n
 }
 
-// sameChoices reports whether two configurations differ in numbers alone.
-func (m *model) sameChoices(a, b Config) bool {
-	return a[engineParameter] == b[engineParameter] && m.choiceDistance(a, b) == 0
-}
-
 // fit is what the objective is thought to be, by all launches of the search.
 func (m *model) fit() *surrogate.Model {
 	if at := [3]int{len(m.trials), m.ended(), len(m.base)}; at != m.at {
@@ -304,21 +318,20 @@ func (m *model) fits() []PredictionFit {
 	if !m.foretellsBase() {
 		return nil
 	}
-	by := map[string][]surrogate.Point{}
-	seen := map[string]bool{}
+	by, seen := map[string][]surrogate.Point{}, map[string]bool{}
 	for _, t := range m.trials {
 		p, ref := m.point(t.Config), m.reference(t.Share)
 		k := t.Config.key()
 		if t.Pass != 0 || !t.measured() || !p.Known || math.IsNaN(ref) || seen[k] || t.Stage == BaselineStage {
 			continue
 		}
-		seen[k] = true
-		p.Y = t.log - ref
+		seen[k], p.Y = true, t.log-ref
 		by[t.Config[engineParameter]] = append(by[t.Config[engineParameter]], p)
 	}
 	var out []PredictionFit
 	for _, engine := range slices.Sorted(maps.Keys(by)) {
-		out = append(out, predictionFit(engine, by[engine]))
+		l := surrogate.LineOf(by[engine])
+		out = append(out, PredictionFit{Engine: engine, N: len(by[engine]), Bias: l.Bias, Scale: l.Scale, Error: l.Error})
 	}
 	return out
 }

@@ -241,8 +241,8 @@ func (s *launcher) distinct() []standing {
 	for _, st := range s.standings() {
 		config := st.trial.Config
 		sameEngine := func(o standing) bool { return o.trial.Config[engineParameter] == config[engineParameter] }
-		sameChoices := func(o standing) bool { return s.sameChoices(o.trial.Config, config) }
-		if len(out) < refinedAround && !slices.ContainsFunc(out, sameChoices) || !slices.ContainsFunc(out, sameEngine) {
+		alike := func(o standing) bool { return sameEngine(o) && s.choiceDistance(o.trial.Config, config) == 0 }
+		if len(out) < refinedAround && !slices.ContainsFunc(out, alike) || !slices.ContainsFunc(out, sameEngine) {
 			out = append(out, st)
 		}
 	}
