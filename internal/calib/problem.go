@@ -24,7 +24,8 @@ type FitOptions struct {
 // 1-2 %, another tail of theirs by 4-9 %; start-up stalls move TTFT by 2-10 %; and a mean
 // TPOT is one of short answers. What the form of the model cannot tell of a study is more
 // than all of that: with these values studies that take no part in a fit are predicted
-// better than with a third of them (median error of throughput with vLLM 11.9 and 13.6 %).
+// better than with a third of them (median error of throughput with vLLM 11.9 and 13.6 %,
+// found with weights by Huber of each figure).
 var noise = map[string]float64{Throughput: 0.12, MeanTTFT: 0.18, MedianTTFT: 0.30, MedianITL: 0.18, MeanTPOT: 0.30, MeanE2E: 0.15}
 
 // degrees are those of freedom of Student's distribution of what a run is off. A run that is

@@ -92,8 +92,7 @@ type misfit struct {
 }
 
 // misfit holds the log figures at against the measured ones. A run is off in all of its
-// figures at once, so it is runs that have a weight: by Student's distribution of the mean
-// square of their residuals. Runs that are believed weigh all the same.
+// figures at once, so it is runs that have a weight.
 func (p *problem) misfit(at []float64) misfit {
 	m := misfit{residual: make([]float64, len(p.rows)), weight: make([]float64, len(p.rows))}
 	square, figures := make([]float64, len(p.obs)), make([]float64, len(p.obs))
@@ -107,16 +106,21 @@ func (p *problem) misfit(at []float64) misfit {
 	}
 	for k, row := range p.rows {
 		if !math.IsNaN(at[k]) {
-			mean := square[row.obs] / figures[row.obs]
-			if p.believed {
-				m.weight[k], m.cost = 1, m.cost+mean
-				continue
-			}
-			m.weight[k] = (degrees + 1) / (degrees + mean)
-			m.cost += (degrees + 1) * math.Log1p(mean/degrees)
+			weight, cost := p.weigh(square[row.obs] / figures[row.obs])
+			m.weight[k] = weight
+			m.cost += cost
 		}
 	}
 	return m
+}
+
+// weigh is what a figure of a run counts, and costs, by the mean square of the run's residuals:
+// of Student's distribution, or where runs are believed of the normal one.
+func (p *problem) weigh(square float64) (weight, cost float64) {
+	if p.believed {
+		return 1, square
+	}
+	return (degrees + 1) / (degrees + square), (degrees + 1) * math.Log1p(square/degrees)
 }
 
 // cost is that of the rows, and the sum of squares over the priors.

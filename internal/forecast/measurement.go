@@ -102,20 +102,33 @@ func (m *Measurement) unfit(simulated bool) error {
 		i := slices.IndexFunc(s.Verdict.Checks, func(c result.Check) bool { return c.Status == result.Voided })
 		return fmt.Errorf("its figures are void: %s", s.Verdict.Checks[max(i, 0)].Text)
 	}
-	if n := s.Figures["failed"]; n > 0 {
-		return fmt.Errorf("%.0f requests failed: what the others met is not what was sent", n)
+	if err := allAnswered(s.Figures); err != nil {
+		return err
 	}
 	if i := slices.IndexFunc(m.Calls, func(c result.Call) bool { return c.Session > 0 }); i >= 0 {
 		return errors.New("it holds conversations, whose turns wait for answers: they cannot be replayed from their calls")
 	}
-	cached, input := s.Figures["total_cached_tokens"], s.Figures["total_input_tokens"]
-	if cached > 0.01*input {
-		return fmt.Errorf("%.0f %% of its prompts came from the prefix cache: which parts prompts share is not recorded", 100*cached/input)
+	cached := s.Figures["total_cached_tokens"]
+	if fromCache(s.Figures) {
+		return fmt.Errorf("%.0f %% of its prompts came from the prefix cache: which parts prompts share is not recorded", 100*cached/s.Figures["total_input_tokens"])
 	}
 	if h.Sharing && cached == 0 {
 		return errors.New("its prompts share prefixes on purpose, and the server did not say what it found in its cache")
 	}
 	return nil
+}
+
+// allAnswered is an error where requests of a run failed.
+func allAnswered(figures map[string]float64) error {
+	if n := figures["failed"]; n > 0 {
+		return fmt.Errorf("%.0f requests failed: what the others met is not what was sent", n)
+	}
+	return nil
+}
+
+// fromCache reports whether more of a run's prompts came from the prefix cache than by chance.
+func fromCache(figures map[string]float64) bool {
+	return figures["total_cached_tokens"] > 0.01*figures["total_input_tokens"]
 }
 
 // workload names the load within its study: what is held out together.

@@ -52,13 +52,14 @@ func NewSite(runs []MeasuredRun, each func(n int, do func(i int))) (*Site, error
 
 // observation is the run as a calibration sees it.
 func (r MeasuredRun) observation() (o calib.Observation, err error) {
-	f, spec := r.Figures, r.Workload.Spec()
+	f := r.Figures
+	if err := allAnswered(f); err != nil {
+		return o, err
+	}
 	switch {
-	case f["failed"] > 0:
-		return o, fmt.Errorf("%.0f requests failed: what the others met is not what was sent", f["failed"])
 	case int(f["completed"]) != r.Workload.Len():
 		return o, fmt.Errorf("%.0f requests were answered of %d", f["completed"], r.Workload.Len())
-	case f["total_cached_tokens"] > 0.01*f["total_input_tokens"] && !spec.SharesPrefixes():
+	case fromCache(f) && !r.Workload.Spec().SharesPrefixes():
 		return o, errors.New("its prompts were in the prefix cache, which no request shows")
 	}
 	l, err := NewLoad(r.Workload, r.Tokenizer)

@@ -165,25 +165,24 @@ func TestTuneLearns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, trials := range []int{2} {
-		ctx, stop := context.WithCancelCause(t.Context())
-		n := 0
-		o := Options{Dir: filepath.Join(t.TempDir(), "out"), strategist: raced, Predictor: slowSite{before: func() {
-			if n++; n > trials {
-				stop(errors.New("enough"))
-			}
-		}}}
-		if _, err := Tune(ctx, s, []byte(ofSlowSite), o); err == nil {
-			t.Fatal("it was not stopped")
+	const trials = 2 // before it is interrupted
+	ctx, stop := context.WithCancelCause(t.Context())
+	n := 0
+	o := Options{Dir: filepath.Join(t.TempDir(), "out"), strategist: raced, Predictor: slowSite{before: func() {
+		if n++; n > trials {
+			stop(errors.New("enough"))
 		}
-		o.Resume, o.Predictor = true, slowSite{}
-		f, err := Tune(t.Context(), s, []byte(ofSlowSite), o)
-		if err != nil {
-			t.Fatalf("resumed after %d trials: %v", trials, err)
-		}
-		if !reflect.DeepEqual(configs(f), configs(whole)) || !reflect.DeepEqual(f.Race.Learned, k) || !reflect.DeepEqual(f.Race.Candidates, r.Candidates) {
-			t.Errorf("resumed after %d trials it took another course", trials)
-		}
+	}}}
+	if _, err := Tune(ctx, s, []byte(ofSlowSite), o); err == nil {
+		t.Fatal("it was not stopped")
+	}
+	o.Resume, o.Predictor = true, slowSite{}
+	f, err := Tune(t.Context(), s, []byte(ofSlowSite), o)
+	if err != nil {
+		t.Fatalf("resumed after %d trials: %v", trials, err)
+	}
+	if !reflect.DeepEqual(configs(f), configs(whole)) || !reflect.DeepEqual(f.Race.Learned, k) || !reflect.DeepEqual(f.Race.Candidates, r.Candidates) {
+		t.Errorf("resumed after %d trials it took another course", trials)
 	}
 }
 

@@ -12,9 +12,7 @@ func (m *model) learn(t *trial) {
 		return
 	}
 	m.forget()
-	if m.learned = l; m.foretellsBase() {
-		l.Corrected = m.foretold.figures[m.objective.Metric]
-	}
+	m.learned, l.Corrected = l, m.predict(m.baseConfig()).figures[m.objective.Metric]
 }
 
 // forget drops all predictions, and what was concluded from them.

@@ -50,7 +50,7 @@ func (p *pupil) Learn(c Config, figures map[string]map[string]float64) bool {
 // pure hides that a predictor can learn.
 type pure struct{ Predictor }
 
-func taught(t *testing.T, f *testSpace, p Predictor, b Budget, nodes ...string) *Race {
+func taught(t testing.TB, f *testSpace, p Predictor, b Budget, nodes ...string) *Race {
 	t.Helper()
 	r, err := NewRace(f.space(), p, raceSpace(), up, b, RaceOptions{Nodes: nodes})
 	if err != nil {

@@ -240,14 +240,18 @@ func (m *model) locate(config Config) surrogate.Point {
 
 // choiceDistance counts the choices beside the engine in which two configurations
 // differ.
-func (m *model) choiceDistance(a, b Config) int {
-	n := 0
+func (m *model) choiceDistance(a, b Config) (n int) {
 	for _, axis := range m.axes {
 		if !axis.Ordered && axis.Name != engineParameter && a[axis.Name] != b[axis.Name] {
 			n++
 		}
 	}
 	return n
+}
+
+// sameChoices reports whether two configurations differ in numbers alone.
+func (m *model) sameChoices(a, b Config) bool {
+	return a[engineParameter] == b[engineParameter] && m.choiceDistance(a, b) == 0
 }
 
 // fit is what the objective is thought to be, by all launches of the search.
@@ -406,19 +410,6 @@ func (m *model) rival() *surrogate.Rival {
 		m.against = m.fit().Against(m.point(lead.trial.Config))
 	}
 	return m.against
-}
-
-// bestOfEachEngine are the best launch of each engine, the most promising first.
-func (m *model) bestOfEachEngine() []*trial {
-	var out []*trial
-	seen := map[string]bool{}
-	for _, s := range m.standings() {
-		if e := s.trial.Config[engineParameter]; !seen[e] {
-			seen[e] = true
-			out = append(out, s.trial)
-		}
-	}
-	return out
 }
 
 // sureMiss is by how much a single launch must miss a bound to be out: more than

@@ -33,11 +33,7 @@ func raceOn(t testing.TB, f *testSpace, b Budget, nodes ...string) *Race {
 	if f.wrong != nil {
 		p = f
 	}
-	r, err := NewRace(f.space(), p, raceSpace(), up, b, RaceOptions{Nodes: nodes})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return taught(t, f, p, b, nodes...)
 }
 
 // TestRaceOnNodes plays races on three machines, whose ends come in any order: a machine has

@@ -177,9 +177,7 @@ func (o *Outlook) look(config Config, from lineage) *Foreseen {
 func (o *Outlook) Fails(f *Foreseen) bool { return o.failedGuard(f.Config) }
 
 // Alike reports whether two configurations differ in numbers alone.
-func (o *Outlook) Alike(a, b *Foreseen) bool {
-	return a.Config[engineParameter] == b.Config[engineParameter] && o.choiceDistance(a.Config, b.Config) == 0
-}
+func (o *Outlook) Alike(a, b *Foreseen) bool { return o.sameChoices(a.Config, b.Config) }
 
 // Pair holds the trial of one configuration against that of another; both have figures.
 func (o *Outlook) Pair(a, b *Foreseen) *Pair {

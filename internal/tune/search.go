@@ -234,6 +234,19 @@ func (s *launcher) survivors() []*trial {
 	return out
 }
 
+// bestOfEachEngine are the best launch of each engine, the most promising first.
+func (s *launcher) bestOfEachEngine() []*trial {
+	var out []*trial
+	seen := map[string]bool{}
+	for _, st := range s.standings() {
+		if e := st.trial.Config[engineParameter]; !seen[e] {
+			seen[e] = true
+			out = append(out, st.trial)
+		}
+	}
+	return out
+}
+
 // distinct are the best that differ in a choice, since around two that do not, the same
 // would be tried; and the best of each engine.
 func (s *launcher) distinct() []standing {
@@ -241,8 +254,8 @@ func (s *launcher) distinct() []standing {
 	for _, st := range s.standings() {
 		config := st.trial.Config
 		sameEngine := func(o standing) bool { return o.trial.Config[engineParameter] == config[engineParameter] }
-		alike := func(o standing) bool { return sameEngine(o) && s.choiceDistance(o.trial.Config, config) == 0 }
-		if len(out) < refinedAround && !slices.ContainsFunc(out, alike) || !slices.ContainsFunc(out, sameEngine) {
+		sameChoices := func(o standing) bool { return s.sameChoices(o.trial.Config, config) }
+		if len(out) < refinedAround && !slices.ContainsFunc(out, sameChoices) || !slices.ContainsFunc(out, sameEngine) {
 			out = append(out, st)
 		}
 	}

@@ -1,6 +1,8 @@
 package science
 
 import (
+	"slices"
+
 	"perflab/internal/calib"
 	"perflab/internal/sim"
 	"perflab/internal/tune"
@@ -13,11 +15,15 @@ type pupil struct {
 	by *sim.Constants
 }
 
-func (w *World) pupil() *pupil { return &pupil{w, ground()} }
+func newPupil(w *World) *pupil { return &pupil{w, ground()} }
 
 // Predict foretells figures by a replay under what the predictor believes.
 func (p *pupil) Predict(c tune.Config, _ string) (map[string]float64, bool) {
-	return p.w.foretell(c, p.by)
+	if slices.Contains(p.w.Silent, c["engine"]) {
+		return nil, false
+	}
+	f := p.w.cell(c, 1, p.by)
+	return f.figures, f.refused == ""
 }
 
 // Learn corrects the constants by a launch.

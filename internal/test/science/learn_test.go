@@ -15,7 +15,7 @@ func TestLearn(t *testing.T) {
 		for seed := range uint64(8) {
 			w := drawn(t, class, 1+seed)
 			o := w.Evaluate(tune.Proposal{Trial: 1, Config: w.Baseline, Workloads: []string{workload}}, 25)
-			p := w.pupil()
+			p := newPupil(w)
 			if o.Status != tune.Measured {
 				continue
 			}

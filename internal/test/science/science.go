@@ -311,16 +311,7 @@ func (w *World) product() []tune.Config {
 // Predict foretells figures by a replay under the constants that are part of the
 // program, without what is hidden.
 func (w *World) Predict(c tune.Config, _ string) (map[string]float64, bool) {
-	return w.foretell(c, ground())
-}
-
-// foretell is a prediction by some constants.
-func (w *World) foretell(c tune.Config, by *sim.Constants) (map[string]float64, bool) {
-	if slices.Contains(w.Silent, c["engine"]) {
-		return nil, false
-	}
-	f := w.cell(c, 1, by)
-	return f.figures, f.refused == ""
+	return newPupil(w).Predict(c, workload)
 }
 
 var _ tune.Predictor = (*World)(nil)

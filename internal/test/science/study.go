@@ -30,7 +30,7 @@ func Entrants() []Entrant {
 	}
 	return []Entrant{
 		{"race", func(w *World, b tune.Budget) (tune.Strategy, error) {
-			return tune.NewRace(w.space, w.pupil(), w.plain(), w.Objective, b, tune.RaceOptions{})
+			return tune.NewRace(w.space, newPupil(w), w.plain(), w.Objective, b, tune.RaceOptions{})
 		}},
 		{"race, blind", func(w *World, b tune.Budget) (tune.Strategy, error) {
 			return tune.NewRace(w.space, nil, w.plain(), w.Objective, b, tune.RaceOptions{})
