@@ -22,9 +22,13 @@ lint:
 
 # A package that docs/architecture.md calls pure starts no goroutine (cmd/perflab/pure_test.go
 # holds that): nothing in it can race, and its tests run without the detector, several times as fast.
+# Files that are not built under the detector (`//go:build !race`) have their tests run after it.
 test:
 	@pure=$$(sed -n 's/^| `\([^`]*\)` |.*Pure\. |.*/perflab\/internal\/\1/p' docs/architecture.md); \
 	$(GO) test -race $$($(GO) list ./... | grep -vxF "$$pure") && $(GO) test $$pure
+	@files=$$(grep -rlx --include='*_test.go' '//go:build !race' cmd internal); \
+	$(GO) test $$(dirname $$files | sort -u | sed 's/^/.\//') \
+		-run "^($$(sed -n 's/^func \(Test[A-Za-z0-9_]*\)(.*/\1/p' $$files | paste -sd '|'))$$"
 
 # Every Fuzz target of the readers, one after the other, each for FUZZTIME:
 #   make fuzz FUZZTIME=10m

@@ -282,6 +282,9 @@ func TestFilesAreCopiedIn(t *testing.T) {
 	if got := only(t, e).Files; len(got) != 1 || got["/perflab/extra.yaml"] != "port: "+port+"\n" {
 		t.Errorf("files %q", got)
 	}
+	if err := d.Stop(t.Context()); err != nil { // the log is complete then
+		t.Fatal(err)
+	}
 	if text := readLog(t, s); !strings.Contains(text, "\nport: "+port+"\n") {
 		t.Errorf("the engine does not find its file:\n%s", text)
 	}

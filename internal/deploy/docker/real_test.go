@@ -115,6 +115,9 @@ func TestRealDocker(t *testing.T) {
 		m.Files = []deploy.File{{Name: "extra.yaml", Text: "port: {port}\n"}}
 		m.Argv = append([]string{"/bin/sh", "-c", `cat "$0"; exec "$@"`, "{file:extra.yaml}"}, m.Argv...)
 		d := deploytest.Start(t, &docker.Runtime{Settings: s, Grace: time.Second}, spec)
+		if err := d.Stop(t.Context()); err != nil { // the log is complete then
+			t.Fatal(err)
+		}
 		if text := readLog(t, spec); !strings.Contains(text, "\nport: "+strings.TrimPrefix(d.Targets()[0], "http://127.0.0.1:")+"\n") {
 			t.Errorf("the engine does not find its file:\n%s", text)
 		}
