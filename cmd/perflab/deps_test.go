@@ -95,9 +95,9 @@ var tests = map[string]map[string]string{
 var modules = map[string][]string{
 	"go.yaml.in/yaml/v4":                       {"study", "engine", "deploy/render"},
 	"github.com/invopop/jsonschema":            nil,
-	"github.com/spf13/cobra":                   {"cli"},
-	"github.com/spf13/pflag":                   {"cli"},
-	"golang.org/x/term":                        {"cli"},
+	"github.com/spf13/cobra":                   {"cli", "cli/console"},
+	"github.com/spf13/pflag":                   {"cli", "cli/console"},
+	"golang.org/x/term":                        {"cli/console"},
 	"golang.org/x/sys":                         {"wire", "load", "truth", "deploy"},
 	"github.com/parquet-go/parquet-go":         {"report/parquet"},
 	"github.com/moby/moby/client":              {"deploy/docker"},

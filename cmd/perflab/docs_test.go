@@ -16,9 +16,9 @@ import (
 
 var update = flag.Bool("update", false, "write what the commands print into the documents")
 
-// console is a fenced block of a terminal session: commands behind "$ ", each
+// terminal is a fenced block of a terminal session: commands behind "$ ", each
 // with what it prints.
-var console = regexp.MustCompile("(?s)```console\n(.*?)```")
+var terminal = regexp.MustCompile("(?s)```console\n(.*?)```")
 
 // TestDocuments runs every "$ perflab" command of the documents and compares
 // what it prints with what stands there.
@@ -41,9 +41,9 @@ func TestDocuments(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := console.ReplaceAllFunc(text, func(block []byte) []byte {
+		got := terminal.ReplaceAllFunc(text, func(block []byte) []byte {
 			sessions++
-			return []byte("```console\n" + session(t, root, string(console.FindSubmatch(block)[1])) + "```")
+			return []byte("```console\n" + session(t, root, string(terminal.FindSubmatch(block)[1])) + "```")
 		})
 		if *update {
 			if err := os.WriteFile(path, got, 0o644); err != nil {

@@ -5,10 +5,11 @@ import (
 	"os"
 
 	"perflab/internal/cli"
+	"perflab/internal/cli/console"
 	"perflab/internal/deploy"
 )
 
 func main() {
 	deploy.GuardMain()
-	os.Exit(cli.Main(cli.System(os.Args[1:])))
+	os.Exit(cli.Main(console.System(os.Args[1:])))
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"perflab/internal/cli"
+	"perflab/internal/cli/console"
 	"perflab/internal/deploy"
 )
 
@@ -22,13 +23,13 @@ func TestMain(m *testing.M) {
 		os.Exit(routerMain(os.Args[1:]))
 	}
 	if os.Getenv("PERFLAB_TEST_MAIN") == "1" {
-		os.Exit(cli.Main(cli.System(os.Args[1:])))
+		os.Exit(cli.Main(console.System(os.Args[1:])))
 	}
 	// Scripts wait for most of their time. A -parallel of the command line comes later
 	// and counts.
 	_ = flag.Set("test.parallel", strconv.Itoa(max(6, runtime.GOMAXPROCS(0)))) // a flag of every test binary
 	testscript.Main(m, map[string]func(){
-		"perflab":  func() { os.Exit(cli.Main(cli.System(os.Args[1:]))) },
+		"perflab":  func() { os.Exit(cli.Main(console.System(os.Args[1:]))) },
 		routerName: nil, // which TestMain runs
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"perflab/internal/arch"
 	"perflab/internal/audit"
 	"perflab/internal/audit/document"
+	"perflab/internal/cli/console"
 	"perflab/internal/report"
 	"perflab/internal/report/doc"
 	"perflab/internal/source"
@@ -25,7 +26,7 @@ type auditFlags struct {
 	list        bool
 }
 
-func newAudit(env Env) *cobra.Command {
+func newAudit(env console.Env) *cobra.Command {
 	f := &auditFlags{}
 	c := &cobra.Command{
 		Use:   "audit FILE...",
@@ -54,10 +55,10 @@ Exit status: 0 no error found, 3 an error was found, 1 nothing could be read.`,
   perflab audit --list`,
 		Args: func(c *cobra.Command, args []string) error {
 			if f.list && len(args) > 0 {
-				return usageError{errors.New("--list takes no file")}
+				return console.Usage(errors.New("--list takes no file"))
 			}
 			if !f.list && len(args) == 0 {
-				return wantArgs(1, "a file of results or a document")(c, args)
+				return console.WantArgs(1, "a file of results or a document")(c, args)
 			}
 			return nil
 		},
@@ -79,19 +80,19 @@ Exit status: 0 no error found, 3 an error was found, 1 nothing could be read.`,
 func (f *auditFlags) options() (audit.Options, error) {
 	o := audit.Options{GPUs: f.gpus}
 	if f.gpus < 0 {
-		return o, usageError{fmt.Errorf("--gpus is %d: it cannot be negative", f.gpus)}
+		return o, console.Usage(fmt.Errorf("--gpus is %d: it cannot be negative", f.gpus))
 	}
 	if f.gpu != "" {
 		a, err := arch.LookupAccelerator(f.gpu)
 		if err != nil {
-			return o, usageError{fmt.Errorf("--gpu: %w", err)}
+			return o, console.Usage(fmt.Errorf("--gpu: %w", err))
 		}
 		o.Accelerator = &a
 	}
 	if f.modelConfig != "" {
 		m, err := lookupModel("", f.modelConfig)
 		if err != nil {
-			return o, usageError{err}
+			return o, console.Usage(err)
 		}
 		o.Model = &m
 	}
@@ -108,17 +109,17 @@ func (f *auditFlags) writer() (func(io.Writer, report.Audit) error, error) {
 	case "md":
 		return func(w io.Writer, a report.Audit) error { return doc.Markdown(w, a.Document()) }, nil
 	}
-	return nil, usageError{fmt.Errorf("--format %q is not known: text, json or md", f.format)}
+	return nil, console.Usage(fmt.Errorf("--format %q is not known: text, json or md", f.format))
 }
 
-func runAudit(env Env, f *auditFlags, paths []string) error {
+func runAudit(env console.Env, f *auditFlags, paths []string) error {
 	write, err := f.writer()
 	if err != nil {
 		return err
 	}
 	least := audit.Severity(f.severity)
 	if least != audit.Error && least != audit.Warning && least != audit.Note {
-		return usageError{fmt.Errorf("--severity %q is not known: error, warning or note", f.severity)}
+		return console.Usage(fmt.Errorf("--severity %q is not known: error, warning or note", f.severity))
 	}
 	o, err := f.options()
 	if err != nil {
@@ -139,15 +140,15 @@ func runAudit(env Env, f *auditFlags, paths []string) error {
 	case !source.AnyRead(files):
 		return errors.New("nothing could be read")
 	case a.Count(audit.Error) > 0:
-		return exitError{exitMissed}
+		return console.ExitError{Code: exitMissed}
 	}
 	return nil
 }
 
 // print writes to --out, else to standard output.
-func (f *auditFlags) print(env Env, write func(io.Writer) error) error {
+func (f *auditFlags) print(env console.Env, write func(io.Writer) error) error {
 	if f.out == "" {
 		return write(env.Stdout)
 	}
-	return env.writeText(f.out, write)
+	return env.WriteText(f.out, write)
 }

@@ -19,6 +19,7 @@ import (
 
 	"perflab/internal/bench"
 	"perflab/internal/block"
+	"perflab/internal/cli/console"
 	"perflab/internal/durable"
 	"perflab/internal/interop"
 	"perflab/internal/load"
@@ -89,7 +90,7 @@ perflab report DIR.
 
 ` + exitRule
 
-func newBench(env Env) *cobra.Command {
+func newBench(env console.Env) *cobra.Command {
 	f := &benchFlags{}
 	c := &cobra.Command{
 		Use:   "bench --model MODEL --base-url URL [flags]",
@@ -109,13 +110,13 @@ func newBench(env Env) *cobra.Command {
     --num-prompts 300 --speed 10`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usageError{fmt.Errorf("%q is no flag: where a flag takes several values, repeat it (--metadata a=1 --metadata b=2) or join --goodput's by commas", args[0])}
+				return console.Usage(fmt.Errorf("%q is no flag: where a flag takes several values, repeat it (--metadata a=1 --metadata b=2) or join --goodput's by commas", args[0]))
 			}
 			return nil
 		},
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := f.complete(c.Flags()); err != nil {
-				return usageError{err}
+				return console.Usage(err)
 			}
 			if kind := f.series.kind(c.Flags()); kind != "" {
 				return runSeries(c.Context(), env, f, kind)
@@ -124,7 +125,7 @@ func newBench(env Env) *cobra.Command {
 		},
 	}
 	f.add(c.Flags())
-	groupHelp(c, benchGroups())
+	console.GroupHelp(c, benchGroups())
 	return c
 }
 
@@ -201,7 +202,7 @@ func (f *benchFlags) complete(fs *pflag.FlagSet) error {
 	var err error
 	f.shownPercentiles, err = parsePercentiles(f.percentiles)
 	note(err)
-	s.Metadata, err = pairs("--metadata", f.metadata)
+	s.Metadata, err = console.Pairs("--metadata", f.metadata)
 	note(err)
 	note(f.output(fs))
 	note(f.completeTelemetry(fs))
@@ -275,7 +276,7 @@ func (f *benchFlags) request(fs *pflag.FlagSet) error {
 		s.ExtraBody = json.RawMessage(f.extraBody)
 	}
 	var err error
-	s.Headers, err = pairs("--header", f.headers)
+	s.Headers, err = console.Pairs("--header", f.headers)
 	return err
 }
 
@@ -322,31 +323,31 @@ func concealed(pairs map[string]string) map[string]string {
 }
 
 // runBench makes the run and shows it.
-func runBench(ctx context.Context, env Env, f *benchFlags) error {
+func runBench(ctx context.Context, env console.Env, f *benchFlags) error {
 	if err := f.placeFiles(); err != nil {
 		return err
 	}
 	progress := &load.Progress{}
 	var phase phase
 	view := panel{p: progress}
-	line := startLive(env, func() string { return benchLine(&phase, progress) }, view.shown)
+	line := console.StartLive(env, func() string { return benchLine(&phase, progress) }, view.shown)
 	stop, err := f.serveMetrics(env, func() *load.Progress { return progress })
 	if err != nil {
-		line.end()
+		line.End()
 		return err
 	}
 	defer stop()
 	b := bench.Runner{
-		Spec: f.spec, APIKey: env.Getenv("OPENAI_API_KEY"), Secrets: env.secrets, Dir: f.out, Version: env.Version, SelfCheck: selfcheck.Load(env.Version),
+		Spec: f.spec, APIKey: env.Getenv("OPENAI_API_KEY"), Secrets: env.Secrets, Dir: f.out, Version: env.Version, SelfCheck: selfcheck.Load(env.Version),
 		Progress: progress, Phase: phase.set, Sources: f.sources(),
 	}
 	out, err := b.Run(ctx)
-	line.end()
+	line.End()
 	if out == nil {
 		return err
 	}
 	if err != nil {
-		err = &stoppedError{err, fmt.Sprintf("the figures are of the %d calls that were made", int(out.Summary.Figures["completed"]+out.Summary.Figures["failed"]))}
+		err = console.Stopped(err, fmt.Sprintf("the figures are of the %d calls that were made", int(out.Summary.Figures["completed"]+out.Summary.Figures["failed"])))
 	}
 	if serr := f.show(env, out); serr != nil {
 		return errors.Join(err, serr)
@@ -360,7 +361,7 @@ func runBench(ctx context.Context, env Env, f *benchFlags) error {
 	return judgeRun(p, len(f.bounds), f.maxErrors)
 }
 
-func (f *benchFlags) show(env Env, out *bench.Outcome) error {
+func (f *benchFlags) show(env console.Env, out *bench.Outcome) error {
 	style := block.Style{Layout: f.block, Sections: strings.Split(f.sections, ","), Percentiles: f.shownPercentiles}
 	if _, err := fmt.Fprint(env.Stdout, block.Text(out.Summary, style), block.Precision(out.Summary, style), block.Telemetry(out.Summary), block.Speculation(out.Summary), out.Summary.Verdict.Text()); err != nil {
 		return fmt.Errorf("print the result: %w", err)

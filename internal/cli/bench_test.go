@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"perflab/internal/cli/console"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -20,7 +21,7 @@ import (
 func benchExit(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	code = Main(Env{
+	code = Main(console.Env{
 		Args: append([]string{"bench"}, args...), Stdout: &out, Stderr: &errs, Version: "test",
 		Getenv: func(string) string { return "" },
 	})

@@ -11,6 +11,7 @@ import (
 
 	"perflab/internal/bench"
 	"perflab/internal/block"
+	"perflab/internal/cli/console"
 	"perflab/internal/report"
 	"perflab/internal/report/doc"
 	"perflab/internal/report/parquet"
@@ -38,15 +39,15 @@ func (f *benchFlags) placeFiles() error {
 			return fmt.Errorf("create the directory of %s: %w", x.flag, err)
 		}
 		if info, err := os.Stat(x.path); err == nil && info.IsDir() {
-			return usageError{fmt.Errorf("%s %s is a directory: give the name of a file", x.flag, x.path)}
+			return console.Usage(fmt.Errorf("%s %s is a directory: give the name of a file", x.flag, x.path))
 		}
 	}
 	return nil
 }
 
 // writeFiles writes --html and --parquet of a finished run.
-func (f *benchFlags) writeFiles(env Env, out *bench.Outcome, style block.Style) error {
-	return writeFiles(env,
+func (f *benchFlags) writeFiles(env console.Env, out *bench.Outcome, style block.Style) error {
+	return console.WriteFiles(env,
 		f.html, func(w io.Writer) error {
 			d, err := report.Run(out.Header, out.Summary, style, out.Calls, out.Readings)
 			if err != nil {

@@ -14,6 +14,7 @@ import (
 	"perflab/internal/arch"
 	"perflab/internal/bench"
 	"perflab/internal/calib"
+	"perflab/internal/cli/console"
 	"perflab/internal/durable"
 	"perflab/internal/engine"
 	"perflab/internal/forecast"
@@ -54,7 +55,7 @@ What is not used is named with the reason. Simulated runs are refused, unless
 
 Exit status: 0 done, 1 no run can be used or the file cannot be written.`
 
-func newCalibrate(env Env) *cobra.Command {
+func newCalibrate(env console.Env) *cobra.Command {
 	f := &calibrateFlags{}
 	c := &cobra.Command{
 		Use:   "calibrate SOURCE...",
@@ -67,7 +68,7 @@ func newCalibrate(env Env) *cobra.Command {
   perflab calibrate --plan --gpu l40s -- vllm serve Qwen/Qwen3-8B`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return wantArgs(1, "a run directory, a study or a file of results")(c, args)
+				return console.WantArgs(1, "a run directory, a study or a file of results")(c, args)
 			}
 			return nil
 		},
@@ -91,23 +92,23 @@ func newCalibrate(env Env) *cobra.Command {
 
 func (f *calibrateFlags) validate() error {
 	if !forecast.IsHoldOut(f.holdOut) {
-		return usageError{fmt.Errorf("--hold-out %q is not known: auto, workload, model or study", f.holdOut)}
+		return console.Usage(fmt.Errorf("--hold-out %q is not known: auto, workload, model or study", f.holdOut))
 	}
 	if f.format != "text" && f.format != "json" {
-		return usageError{fmt.Errorf("--format %q is not known: text or json", f.format)}
+		return console.Usage(fmt.Errorf("--format %q is not known: text or json", f.format))
 	}
 	if f.out != "" {
 		if _, err := os.Stat(f.out); err == nil {
-			return usageError{fmt.Errorf("%s exists: give --out another name", f.out)}
+			return console.Usage(fmt.Errorf("%s exists: give --out another name", f.out))
 		}
 		if info, err := os.Stat(filepath.Dir(f.out)); err != nil || !info.IsDir() {
-			return usageError{fmt.Errorf("--out %s: there is no directory %s", f.out, filepath.Dir(f.out))}
+			return console.Usage(fmt.Errorf("--out %s: there is no directory %s", f.out, filepath.Dir(f.out)))
 		}
 	}
 	return f.known.validate()
 }
 
-func runCalibrate(ctx context.Context, env Env, f *calibrateFlags, sources []string) error {
+func runCalibrate(ctx context.Context, env console.Env, f *calibrateFlags, sources []string) error {
 	if err := f.validate(); err != nil {
 		return err
 	}
@@ -119,7 +120,7 @@ func runCalibrate(ctx context.Context, env Env, f *calibrateFlags, sources []str
 		return err
 	}
 	var fit *forecast.Fit
-	err = within(ctx, func() (err error) {
+	err = console.Within(ctx, func() (err error) {
 		fit, err = forecast.Calibrate(o, forecast.FitOptions{
 			HoldOut: f.holdOut, Sources: sources, Seed: f.seed, Each: bench.OnEveryCore,
 			Log: func(format string, args ...any) { fmt.Fprintf(env.Stderr, format+"\n", args...) },
@@ -142,9 +143,9 @@ func runCalibrate(ctx context.Context, env Env, f *calibrateFlags, sources []str
 }
 
 // showPlan says which runs of a serving command to take first.
-func (f *calibrateFlags) showPlan(ctx context.Context, env Env, command []string) error {
+func (f *calibrateFlags) showPlan(ctx context.Context, env console.Env, command []string) error {
 	if f.known.gpu == "" {
-		return usageError{errors.New("--plan needs --gpu: the accelerator to plan for, see perflab sim --list")}
+		return console.Usage(errors.New("--plan needs --gpu: the accelerator to plan for, see perflab sim --list"))
 	}
 	q := forecast.PlanQuestion{
 		Command: command, GPU: f.known.gpu, GPUs: f.known.gpus, Replicas: f.known.replicas, Each: bench.OnEveryCore,
@@ -155,7 +156,7 @@ func (f *calibrateFlags) showPlan(ctx context.Context, env Env, command []string
 	if err != nil {
 		return err
 	}
-	err = within(ctx, func() (err error) {
+	err = console.Within(ctx, func() (err error) {
 		plan, err = q.Answer(&cal)
 		return err
 	})
@@ -163,9 +164,9 @@ func (f *calibrateFlags) showPlan(ctx context.Context, env Env, command []string
 	case forecast.IsRefusal(err):
 		return refuse(env, err)
 	case err != nil:
-		return usageError{fmt.Errorf("plan runs: %w", err)}
+		return console.Usage(fmt.Errorf("plan runs: %w", err))
 	case f.format == "json":
-		return writeJSON(env.Stdout, plan)
+		return console.WriteJSON(env.Stdout, plan)
 	}
 	return prediction.WritePlan(env.Stdout, plan)
 }
@@ -174,16 +175,16 @@ func (f *calibrateFlags) showPlan(ctx context.Context, env Env, command []string
 func withFlags(omitted []forecast.Omission) []forecast.Omission {
 	omitted = slices.Clone(omitted)
 	for i := range omitted {
-		omitted[i].Spell(flagOf)
+		omitted[i].Spell(console.FlagOf)
 	}
 	return omitted
 }
 
 // show prints the fit.
-func (f *calibrateFlags) show(env Env, fit *forecast.Fit) error {
+func (f *calibrateFlags) show(env console.Env, fit *forecast.Fit) error {
 	var err error
 	if f.format == "json" {
-		err = writeJSON(env.Stdout, fit)
+		err = console.WriteJSON(env.Stdout, fit)
 	} else if err = doc.Text(env.Stdout, prediction.Calibration(fit)); err == nil {
 		said := "No file was written: give --out FILE."
 		if f.out != "" {
@@ -204,7 +205,7 @@ func writeCalibration(path string, c calib.Calibration) error {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	if _, err := os.Lstat(path); err == nil { // since validate looked
-		return usageError{fmt.Errorf("%s exists: give --out another name", path)}
+		return console.Usage(fmt.Errorf("%s exists: give --out another name", path))
 	}
 	if err := durable.WriteFile(path, append(b, '\n'), 0o644); err != nil {
 		return fmt.Errorf("write the calibration: %w", err)
@@ -226,29 +227,29 @@ type knownFlags struct {
 func (f *knownFlags) validate() error {
 	if f.gpu != "" {
 		if _, err := arch.LookupAccelerator(f.gpu); err != nil {
-			return usageError{fmt.Errorf("--gpu: %w", err)}
+			return console.Usage(fmt.Errorf("--gpu: %w", err))
 		}
 	}
 	if f.command != "" {
 		if _, err := engine.ParseText(f.command); err != nil {
-			return usageError{fmt.Errorf("--command: %w", err)}
+			return console.Usage(fmt.Errorf("--command: %w", err))
 		}
 	}
 	if f.gpus < 0 || f.replicas < 0 {
-		return usageError{fmt.Errorf("--gpus is %d and --replicas %d: neither can be negative", f.gpus, f.replicas)}
+		return console.Usage(fmt.Errorf("--gpus is %d and --replicas %d: neither can be negative", f.gpus, f.replicas))
 	}
 	return nil
 }
 
 // observer reads the sources with what the flags say of them.
-func (f *knownFlags) observer(env Env, sources []string) (*forecast.Observer, error) {
+func (f *knownFlags) observer(env console.Env, sources []string) (*forecast.Observer, error) {
 	o := &forecast.Observer{Known: forecast.Known{
 		Command: f.command, GPU: f.gpu, GPUs: f.gpus, Replicas: f.replicas, Simulated: f.simulated,
 	}}
 	if f.modelConfig != "" {
 		m, err := lookupModel("", f.modelConfig)
 		if err != nil {
-			return nil, usageError{err}
+			return nil, console.Usage(err)
 		}
 		o.Known.Model = &m
 	}

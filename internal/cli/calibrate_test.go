@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"perflab/internal/calib"
+	"perflab/internal/cli/console"
 	"perflab/internal/field"
 	"perflab/internal/forecast"
 	"perflab/internal/report/prediction"
@@ -23,7 +24,7 @@ import (
 // calibrating runs perflab calibrate and returns what it printed.
 func calibrating(args ...string) (code int, stdout, stderr string) {
 	var out, err bytes.Buffer
-	code = Main(Env{Args: append([]string{"calibrate"}, args...), Stdout: &out, Stderr: &err, Version: "test"})
+	code = Main(console.Env{Args: append([]string{"calibrate"}, args...), Stdout: &out, Stderr: &err, Version: "test"})
 	return code, out.String(), err.String()
 }
 
@@ -186,7 +187,7 @@ func TestCalibrateLeavesOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	var errs bytes.Buffer
-	o, err := (&knownFlags{simulated: true, gpu: "h100-sxm", gpus: 2}).observer(Env{Stderr: &errs}, []string{dir, filepath.Join(dir, "none"), filepath.Join(dir, "good")})
+	o, err := (&knownFlags{simulated: true, gpu: "h100-sxm", gpus: 2}).observer(console.Env{Stderr: &errs}, []string{dir, filepath.Join(dir, "none"), filepath.Join(dir, "good")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,11 +208,11 @@ func TestCalibrateLeavesOut(t *testing.T) {
 		t.Errorf("left out:\n%s", prediction.OmissionsText(o.Omitted))
 	}
 	// What --command and --gpu say, they say of runs that do not.
-	o, err = (&knownFlags{simulated: true, command: "vllm serve Qwen/Qwen3-8B"}).observer(Env{}, []string{filepath.Join(dir, "nocommand")})
+	o, err = (&knownFlags{simulated: true, command: "vllm serve Qwen/Qwen3-8B"}).observer(console.Env{}, []string{filepath.Join(dir, "nocommand")})
 	if err != nil || len(o.Observations) != 0 || !strings.Contains(o.Omitted[0].Why, "hardware is not recorded: give it by gpu") {
 		t.Errorf("%v %+v", err, o)
 	}
-	o, err = (&knownFlags{simulated: true, command: "vllm serve Qwen/Qwen3-8B", gpu: "l40s"}).observer(Env{}, []string{filepath.Join(dir, "nocommand")})
+	o, err = (&knownFlags{simulated: true, command: "vllm serve Qwen/Qwen3-8B", gpu: "l40s"}).observer(console.Env{}, []string{filepath.Join(dir, "nocommand")})
 	if err != nil || len(o.Observations) != 1 || o.Observations[0].GPUs != 1 || o.Observations[0].Config.GPU.Name != "l40s" {
 		t.Errorf("%v %+v", err, o)
 	}
@@ -241,7 +242,7 @@ func TestObserveDocument(t *testing.T) {
 		if err := os.WriteFile(path, []byte(c.text), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		o, err := c.flags.observer(Env{}, []string{path})
+		o, err := c.flags.observer(console.Env{}, []string{path})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"perflab/internal/cli/console"
 	"strings"
 	"syscall"
 
@@ -21,8 +22,8 @@ import (
 
 // Main runs the command line and returns the exit code. The first interrupt
 // stops the work and keeps what was measured; the second ends the process.
-func Main(env Env) int {
-	env = env.guarded()
+func Main(env console.Env) int {
+	env = env.Guarded()
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
 	signals := make(chan os.Signal, 2) // the second one must not be lost while the first is handled
@@ -51,8 +52,8 @@ func Main(env Env) int {
 	return conclude(env, root.ExecuteContext(ctx))
 }
 
-func newRoot(env Env) *cobra.Command {
-	env = env.guarded()
+func newRoot(env console.Env) *cobra.Command {
+	env = env.Guarded()
 	root := &cobra.Command{
 		Use:   "perflab",
 		Short: "Benchmark and tune LLM serving engines, with figures that can be trusted and repeated",
@@ -66,7 +67,7 @@ Exit status: 0 done, 1 failed, 2 usage, 3 SLO missed, regression or error found,
 		SilenceUsage:  true,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usageError{fmt.Errorf("unknown command %q%s", args[0], nearest(c, args[0]))}
+				return console.Usage(fmt.Errorf("unknown command %q%s", args[0], nearest(c, args[0])))
 			}
 			return nil
 		},
@@ -74,18 +75,18 @@ Exit status: 0 done, 1 failed, 2 usage, 3 SLO missed, regression or error found,
 	}
 	root.SetOut(env.Stdout)
 	root.SetErr(env.Stderr)
-	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", fmt.Sprintf(".FlagUsagesWrapped %d", helpWidth)))
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", fmt.Sprintf(".FlagUsagesWrapped %d", console.HelpWidth)))
 	root.SetVersionTemplate("perflab {{.Version}}\n")
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return usageError{fmt.Errorf("%w (see %s --help)", explainUnknown(err), c.CommandPath())}
+		return console.Usage(fmt.Errorf("%w (see %s --help)", explainUnknown(err), c.CommandPath()))
 	})
 	addCommands(root, env)
 	return root
 }
 
 // addCommands adds the commands, under headings of what they are for.
-func addCommands(root *cobra.Command, env Env) {
+func addCommands(root *cobra.Command, env console.Env) {
 	for _, g := range []struct {
 		id, title string
 		commands  []*cobra.Command

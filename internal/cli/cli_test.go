@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"perflab/internal/cli/console"
 	"regexp"
 	"strings"
 	"testing"
@@ -28,7 +29,7 @@ func TestOutputIsGuarded(t *testing.T) {
 		{"report", filepath.Join(dir, "out"), "--format", "md"},
 	} {
 		var out, errs strings.Builder
-		Main(Env{Args: args, Stdout: &out, Stderr: &errs, Getenv: os.Getenv, Environ: []string{"MY_PGPASS=" + secret}})
+		Main(console.Env{Args: args, Stdout: &out, Stderr: &errs, Getenv: os.Getenv, Environ: []string{"MY_PGPASS=" + secret}})
 		got := out.String() + errs.String()
 		if strings.TrimSpace(got) == "" {
 			t.Errorf("%q says nothing", args)
@@ -42,13 +43,13 @@ func TestOutputIsGuarded(t *testing.T) {
 	}
 }
 
-// TestOneWayOut: no package but this one writes to the process's outputs, and
+// TestOneWayOut: no package but console writes to the process's outputs, and
 // here it is the guarded ones; no text but a control of the screen steers a
 // terminal.
 func TestOneWayOut(t *testing.T) {
 	direct := regexp.MustCompile(`os\.Std(out|err)\b|\bprintln\(|fmt\.Print(f|ln)?\(|log\.Print`)
 	steers := regexp.MustCompile(`\\x1b|\\033|\\u001b|\\e\[`)
-	allowed := map[string]bool{"cli/env.go": true, "truth/remote.go": true, "deploy/guard_linux.go": true} // the latter two: of children, whose output goes elsewhere
+	allowed := map[string]bool{"cli/console/env.go": true, "truth/remote.go": true, "deploy/guard_linux.go": true} // the latter two: of children, whose output goes elsewhere
 	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err

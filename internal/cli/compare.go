@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"perflab/internal/bench"
+	"perflab/internal/cli/console"
 	"perflab/internal/compare"
 	"perflab/internal/load"
 	"perflab/internal/report"
@@ -32,7 +33,7 @@ type compareFlags struct {
 	junit   string
 }
 
-func newCompare(env Env) *cobra.Command {
+func newCompare(env console.Env) *cobra.Command {
 	f := &compareFlags{}
 	c := &cobra.Command{
 		Use:   "compare A B [C...]",
@@ -65,7 +66,7 @@ Exit status: 0 done, 3 a condition failed, 4 a side is void.`,
   perflab compare report.md#1 report.md#4 --by engine`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 || len(args) == 1 && !rundir.IsImport(args[0]) {
-				return wantArgs(2, "two sides at least, a run each")(c, args)
+				return console.WantArgs(2, "two sides at least, a run each")(c, args)
 			}
 			return nil
 		},
@@ -92,16 +93,16 @@ type comparison struct {
 	rulings []compare.Ruling
 }
 
-func runCompare(env Env, f *compareFlags, fs *pflag.FlagSet, args []string) error {
+func runCompare(env console.Env, f *compareFlags, fs *pflag.FlagSet, args []string) error {
 	if f.format != "text" && f.format != "md" && f.format != "json" {
-		return usageError{errors.New("--format is text, md or json; for a page give --html FILE")}
+		return console.Usage(errors.New("--format is text, md or json; for a page give --html FILE"))
 	}
 	o, conditions, err := f.parse()
 	if err != nil {
-		return usageError{err}
+		return console.Usage(err)
 	}
 	if f.junit != "" && len(conditions) == 0 {
-		return usageError{errors.New("--junit is of conditions, and there is none: give --fail-if")}
+		return console.Usage(errors.New("--junit is of conditions, and there is none: give --fail-if"))
 	}
 	sides, damage, err := source.Sides(args, bench.PercentilesOf(append(slices.Clone(o.Metrics), o.Also...)...))
 	if err != nil {
@@ -112,7 +113,7 @@ func runCompare(env Env, f *compareFlags, fs *pflag.FlagSet, args []string) erro
 	}
 	c := comparison{}
 	if c.Comparison, err = compare.New(sides, o); err != nil {
-		return usageError{err}
+		return console.Usage(err)
 	}
 	c.rulings = c.Rule(conditions)
 	if f.html == "" && f.junit == "" || fs.Changed("format") || fs.Changed("out") {
@@ -129,7 +130,7 @@ func runCompare(env Env, f *compareFlags, fs *pflag.FlagSet, args []string) erro
 		if x.path == "" {
 			continue
 		}
-		if err := env.writeText(x.path, x.write); err != nil {
+		if err := env.WriteText(x.path, x.write); err != nil {
 			return err
 		}
 		fmt.Fprintf(env.Stderr, "%s: %s\n", x.what, x.path)
@@ -160,7 +161,7 @@ func (f *compareFlags) parse() (compare.Options, []compare.Condition, error) {
 	return o, conditions, nil
 }
 
-func (f *compareFlags) print(env Env, c comparison) error {
+func (f *compareFlags) print(env console.Env, c comparison) error {
 	d := report.Compare(c.Comparison, c.rulings)
 	write := func(w io.Writer) error { return doc.Text(w, d) }
 	switch f.format {
@@ -172,7 +173,7 @@ func (f *compareFlags) print(env Env, c comparison) error {
 	if f.out == "" {
 		return write(env.Stdout)
 	}
-	return env.writeText(f.out, write)
+	return env.WriteText(f.out, write)
 }
 
 // json writes the comparison with the conditions held against it.

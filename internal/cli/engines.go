@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"perflab/internal/cli/console"
 	"perflab/internal/engine"
 	"perflab/internal/engine/logs"
 )
@@ -23,7 +24,7 @@ type enginesFlags struct {
 	json    bool
 }
 
-func newEngines(env Env) *cobra.Command {
+func newEngines(env console.Env) *cobra.Command {
 	f := &enginesFlags{}
 	c := &cobra.Command{
 		Use:   "engines [NAME]",
@@ -44,9 +45,9 @@ version between two of them counts as the older one, a newer one as the newest.
 		Args: func(c *cobra.Command, args []string) error {
 			switch {
 			case len(args) > 1:
-				return wantArgs(1, "the name of one engine, or none")(c, args)
+				return console.WantArgs(1, "the name of one engine, or none")(c, args)
 			case len(args) == 0 && (f.version != "" || f.all):
-				return usageError{errors.New("--version and --all are of one engine: name it")}
+				return console.Usage(errors.New("--version and --all are of one engine: name it"))
 			}
 			return nil
 		},
@@ -136,18 +137,18 @@ func (f *enginesFlags) sheet(e *engine.Engine, outline bool) engineSheet {
 	return s
 }
 
-func runEngines(env Env, f *enginesFlags, names []string) error {
+func runEngines(env console.Env, f *enginesFlags, names []string) error {
 	if f.version != "" && !strings.ContainsFunc(f.version, unicode.IsDigit) {
-		return usageError{fmt.Errorf("--version %q is not a version: write one such as 0.17.1", f.version)}
+		return console.Usage(fmt.Errorf("--version %q is not a version: write one such as 0.17.1", f.version))
 	}
 	if len(names) > 0 {
 		e, err := engine.ByName(names[0])
 		if err != nil {
-			return usageError{err}
+			return console.Usage(err)
 		}
 		s := f.sheet(e, false)
 		if f.json {
-			return writeJSON(env.Stdout, s)
+			return console.WriteJSON(env.Stdout, s)
 		}
 		_, err = io.WriteString(env.Stdout, engineText(s, f.all))
 		return err
@@ -157,7 +158,7 @@ func runEngines(env Env, f *enginesFlags, names []string) error {
 		sheets = append(sheets, f.sheet(e, true))
 	}
 	if f.json {
-		return writeJSON(env.Stdout, sheets)
+		return console.WriteJSON(env.Stdout, sheets)
 	}
 	_, err := io.WriteString(env.Stdout, enginesText(sheets))
 	return err

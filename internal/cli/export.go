@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"perflab/internal/cli/console"
 	"perflab/internal/interop"
 	"perflab/internal/interop/callcsv"
 	"perflab/internal/report/parquet"
@@ -63,7 +64,7 @@ func exportNames() string {
 	return strings.Join(names, ", ")
 }
 
-func newExport(env Env) *cobra.Command {
+func newExport(env console.Env) *cobra.Command {
 	f := &exportFlags{}
 	c := &cobra.Command{
 		Use:   "export RUN",
@@ -81,7 +82,7 @@ and named on standard error. import reads every form back, with the same
 figures.`,
 		Example: `  perflab export perflab-out/quickstart --to vllm --out result.json
   perflab export perflab-out/imported/report/001-baseline --to vllm`,
-		Args: wantArgs(1, "a run directory"),
+		Args: console.WantArgs(1, "a run directory"),
 		RunE: func(_ *cobra.Command, args []string) error { return runExport(env, f, args[0]) },
 	}
 	fs := c.Flags()
@@ -91,17 +92,17 @@ figures.`,
 	return c
 }
 
-func runExport(env Env, f *exportFlags, dir string) error {
+func runExport(env console.Env, f *exportFlags, dir string) error {
 	i := slices.IndexFunc(exportFormats(), func(x exportFormat) bool { return x.name == f.to })
 	switch {
 	case f.to == "":
-		return usageError{fmt.Errorf("--to is missing: %s", exportNames())}
+		return console.Usage(fmt.Errorf("--to is missing: %s", exportNames()))
 	case i < 0:
-		return usageError{fmt.Errorf("--to %q is not known: %s", f.to, exportNames())}
-	case f.to == "parquet" && f.out == "" && isTerminal(env.data()):
-		return usageError{errors.New("a Parquet file is not for a terminal: give --out FILE")}
+		return console.Usage(fmt.Errorf("--to %q is not known: %s", f.to, exportNames()))
+	case f.to == "parquet" && f.out == "" && console.IsTerminal(env.Data()):
+		return console.Usage(errors.New("a Parquet file is not for a terminal: give --out FILE"))
 	case !rundir.IsRun(dir):
-		return usageError{fmt.Errorf("%s is no run directory: it has no header.json", dir)}
+		return console.Usage(fmt.Errorf("%s is no run directory: it has no header.json", dir))
 	}
 	r, err := rundir.OpenRun(dir)
 	if err != nil {
@@ -112,7 +113,7 @@ func runExport(env Env, f *exportFlags, dir string) error {
 	}
 	form := exportFormats()[i]
 	if form.needsCalls && len(r.Calls) == 0 {
-		return usageError{fmt.Errorf("%s has figures alone and no calls, which --to %s is of: use --to vllm", dir, form.name)}
+		return console.Usage(fmt.Errorf("%s has figures alone and no calls, which --to %s is of: use --to vllm", dir, form.name))
 	}
 	s, err := r.Resummarise()
 	if err != nil {
@@ -132,13 +133,13 @@ func runExport(env Env, f *exportFlags, dir string) error {
 	write := func(w io.Writer) error { _, err := w.Write(b.Bytes()); return err }
 	switch {
 	case f.out == "" && f.to == "parquet":
-		return write(env.data())
+		return write(env.Data())
 	case f.out == "":
 		return write(env.Stdout)
 	case f.to == "parquet":
-		return writeReport(f.out, write)
+		return console.WriteReport(f.out, write)
 	}
-	return env.writeText(f.out, write)
+	return env.WriteText(f.out, write)
 }
 
 // exportVLLM writes vLLM's JSON. What an imported run has by another

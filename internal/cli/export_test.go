@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"perflab/internal/cli/console"
 	"perflab/internal/result"
 	"perflab/internal/rundir"
 	"perflab/internal/verdict"
@@ -43,7 +44,7 @@ func exported(t *testing.T, defs map[string]result.Definition, calls []result.Ca
 func perflabRun(t *testing.T, code int, args ...string) (stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	got := Main(Env{Args: args, Stdout: &out, Stderr: &errs, Getenv: os.Getenv})
+	got := Main(console.Env{Args: args, Stdout: &out, Stderr: &errs, Getenv: os.Getenv})
 	if got != code {
 		t.Fatalf("perflab %s: exit status %d, want %d\n%s", strings.Join(args, " "), got, code, &errs)
 	}

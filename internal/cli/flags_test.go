@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"perflab/internal/cli/console"
 	"strings"
 	"testing"
 
@@ -11,18 +12,18 @@ import (
 // TestBenchHelp: every flag stands under exactly one heading, no heading has a
 // name that is no flag, and a line is no wider than a terminal usually is.
 func TestBenchHelp(t *testing.T) {
-	c := newBench(Env{})
+	c := newBench(console.Env{})
 	c.InitDefaultHelpFlag()
 	seen := map[string]string{}
 	for _, g := range benchGroups() {
-		for name := range strings.FieldsSeq(g.flags) {
+		for name := range strings.FieldsSeq(g.Flags) {
 			if c.Flags().Lookup(name) == nil {
-				t.Errorf("%s: --%s is no flag", g.title, name)
+				t.Errorf("%s: --%s is no flag", g.Title, name)
 			}
 			if at, twice := seen[name]; twice {
-				t.Errorf("--%s stands under %s and %s", name, at, g.title)
+				t.Errorf("--%s stands under %s and %s", name, at, g.Title)
 			}
-			seen[name] = g.title
+			seen[name] = g.Title
 		}
 	}
 	c.Flags().VisitAll(func(f *pflag.Flag) {
@@ -32,12 +33,12 @@ func TestBenchHelp(t *testing.T) {
 	})
 
 	var out bytes.Buffer
-	if code := Main(Env{Args: []string{"bench", "--help"}, Stdout: &out, Stderr: &out, Getenv: func(string) string { return "" }}); code != exitDone {
+	if code := Main(console.Env{Args: []string{"bench", "--help"}, Stdout: &out, Stderr: &out, Getenv: func(string) string { return "" }}); code != exitDone {
 		t.Fatalf("exit %d", code)
 	}
 	text := out.String()
 	for line := range strings.Lines(text) {
-		if n := len(strings.TrimRight(line, "\n")); n > helpWidth {
+		if n := len(strings.TrimRight(line, "\n")); n > console.HelpWidth {
 			t.Errorf("%d columns: %s", n, line)
 		}
 	}
@@ -50,7 +51,7 @@ func TestBenchHelp(t *testing.T) {
 
 // TestAbsentFlags: what is said not to be there is not there.
 func TestAbsentFlags(t *testing.T) {
-	fs := newBench(Env{}).Flags()
+	fs := newBench(console.Env{}).Flags()
 	for name, why := range vllmOnlyFlags {
 		if fs.Lookup(name) != nil {
 			t.Errorf("--%s exists", name)

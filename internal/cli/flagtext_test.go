@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"perflab/internal/cli/console"
 	"perflab/internal/field"
 )
 
@@ -24,11 +25,11 @@ func TestInFlags(t *testing.T) {
 	for want, err := range map[string]error{
 		"--request-rate does not apply with --steps, which has the rates [of a kind]": rate,
 		"run 2: --num-prompts -1 must not be negative":                                fmt.Errorf("run 2: %w", field.Errorf("num_prompts", "%d must not be negative", -1)),
-		"--base-url \"x\" is no URL\nplain":                                           usageError{errors.Join(field.Errorf("targets", "%q is no URL", "x"), errors.New("plain"))},
+		"--base-url \"x\" is no URL\nplain":                                           console.Usage(errors.Join(field.Errorf("targets", "%q is no URL", "x"), errors.New("plain"))),
 		"choose another --out or remove it":                                           field.Errorf("", "choose another [out] or remove it"),
 		"workloads[1].rate is 0":                                                      field.Under("workloads[1]", field.Errorf("rate", "is 0")),
 	} {
-		if got := inFlags(err); got != want {
+		if got := console.InFlags(err); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
@@ -38,7 +39,7 @@ func TestInFlags(t *testing.T) {
 // value by its path; see package field.
 func TestNoFlagsBelow(t *testing.T) {
 	var names []string
-	for _, c := range newRoot(Env{}).Commands() {
+	for _, c := range newRoot(console.Env{}).Commands() {
 		c.Flags().VisitAll(func(f *pflag.Flag) {
 			if f.Name != "metrics" && f.Name != "format" { // which llama-server and nvidia-smi have too
 				names = append(names, regexp.QuoteMeta(f.Name))

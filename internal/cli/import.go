@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"perflab/internal/cli/console"
 	"perflab/internal/result"
 	"perflab/internal/rundir"
 	"perflab/internal/source"
@@ -22,7 +23,7 @@ type importFlags struct {
 	format string
 }
 
-func newImport(env Env) *cobra.Command {
+func newImport(env console.Env) *cobra.Command {
 	f := &importFlags{}
 	c := &cobra.Command{
 		Use:   "import FILE...",
@@ -51,7 +52,7 @@ Exit status: 0 done, 1 a file that was named cannot be opened or no run was read
   perflab import report.md --format json`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return wantArgs(1, "a file of results or a document")(c, args)
+				return console.WantArgs(1, "a file of results or a document")(c, args)
 			}
 			return nil
 		},
@@ -64,9 +65,9 @@ Exit status: 0 done, 1 a file that was named cannot be opened or no run was read
 	return c
 }
 
-func runImport(env Env, f *importFlags, paths []string) error {
+func runImport(env console.Env, f *importFlags, paths []string) error {
 	if f.format != "text" && f.format != "json" {
-		return usageError{fmt.Errorf("--format %q is not known: text or json", f.format)}
+		return console.Usage(fmt.Errorf("--format %q is not known: text or json", f.format))
 	}
 	files := source.Files(paths, env.Stdin, false)
 	for i := range files {
@@ -143,7 +144,7 @@ func importsText(w io.Writer, imports []rundir.Import) error {
 		if len(m.Runs) == 0 {
 			continue
 		}
-		fmt.Fprintf(&b, "%s: %s in %s\n", m.File, plural(len(m.Runs), "run"), m.Dir)
+		fmt.Fprintf(&b, "%s: %s in %s\n", m.File, console.Plural(len(m.Runs), "run"), m.Dir)
 		tw := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(tw, "  run\tclient\tmodel\trequests\treq/s\ttotal tok/s\tcalls\tverdict")
 		for _, r := range m.Runs {

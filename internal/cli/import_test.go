@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"perflab/internal/cli/console"
 	"perflab/internal/result"
 	"perflab/internal/rundir"
 	"perflab/internal/verdict"
@@ -21,7 +22,7 @@ func TestPiped(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	for _, args := range [][]string{{"import", "-", "--out", out}, {"audit", "-"}} {
 		var stdout, stderr bytes.Buffer
-		code := Main(Env{Args: args, Stdin: strings.NewReader(printed), Stdout: &stdout, Stderr: &stderr, Getenv: os.Getenv})
+		code := Main(console.Env{Args: args, Stdin: strings.NewReader(printed), Stdout: &stdout, Stderr: &stderr, Getenv: os.Getenv})
 		if code != exitDone || strings.Contains(stderr.String(), "no such file") {
 			t.Errorf("%v: exit %d\n%s%s", args, code, stdout.String(), stderr.String())
 		}

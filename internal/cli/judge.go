@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"perflab/internal/bench"
+	"perflab/internal/cli/console"
 	"perflab/internal/load"
 	"perflab/internal/result"
 )
@@ -21,7 +22,7 @@ const exitRule = `Exit status, the first that applies to the run:
 void twice in a row, and with 3 when the lowest load misses.`
 
 // showSLOs prints a line for each bound, whether it could be judged or not.
-func showSLOs(env Env, bounds []result.SLO, p bench.Point) {
+func showSLOs(env console.Env, bounds []result.SLO, p bench.Point) {
 	why := ""
 	switch {
 	case p.Partial:

@@ -7,12 +7,13 @@ import (
 	"net/http"
 	"time"
 
+	"perflab/internal/cli/console"
 	"perflab/internal/load"
 )
 
 // serveMetrics answers Prometheus while runs last; stop ends it.
 // progress gives that of the run that is being made.
-func (f *benchFlags) serveMetrics(env Env, progress func() *load.Progress) (stop func(), err error) {
+func (f *benchFlags) serveMetrics(env console.Env, progress func() *load.Progress) (stop func(), err error) {
 	if f.metricsAddr == "" {
 		return func() {}, nil
 	}

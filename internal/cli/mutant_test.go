@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"perflab/internal/cli/console"
 	"regexp"
 	"runtime/debug"
 	"runtime/metrics"
@@ -102,7 +103,7 @@ func runMutant(t *testing.T, what string, text []byte, limit time.Duration, args
 				done <- fmt.Sprintf("panic: %v\n%s", p, debug.Stack())
 			}
 		}()
-		code := Main(Env{Args: args, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out, Getenv: func(string) string { return "" }})
+		code := Main(console.Env{Args: args, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out, Getenv: func(string) string { return "" }})
 		if !slices.Contains([]int{exitDone, exitFailed, exitUsage, exitMissed, exitVoid}, code) {
 			done <- fmt.Sprintf("exit status %d\n%s", code, out.String())
 			return
@@ -225,7 +226,7 @@ func exportSeeds(t *testing.T, path string) (paths []string) {
 	run := func(args ...string) {
 		t.Helper()
 		var out bytes.Buffer
-		if code := Main(Env{Args: args, Stdout: &out, Stderr: &out, Getenv: func(string) string { return "" }}); code != exitDone {
+		if code := Main(console.Env{Args: args, Stdout: &out, Stderr: &out, Getenv: func(string) string { return "" }}); code != exitDone {
 			t.Fatalf("%v: exit %d\n%s", args, code, out.String())
 		}
 	}

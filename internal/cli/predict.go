@@ -17,6 +17,7 @@ import (
 	"perflab/internal/arch"
 	"perflab/internal/bench"
 	"perflab/internal/calib"
+	"perflab/internal/cli/console"
 	"perflab/internal/engine"
 	"perflab/internal/forecast"
 	"perflab/internal/input"
@@ -78,7 +79,7 @@ not fitted to, by how much of the question was new to it. What is new is said.
 --with RUN corrects all predictions by a run of your own machines, and ranges narrow
 to what is left after one such run: measure a baseline once, and predict the rest.`
 
-func newPredict(env Env) *cobra.Command {
+func newPredict(env console.Env) *cobra.Command {
 	f := &predictFlags{}
 	c := &cobra.Command{
 		Use:   "predict --gpu NAME [--gpus N] [flags] -- ENGINE COMMAND",
@@ -98,13 +99,13 @@ func newPredict(env Env) *cobra.Command {
   perflab predict --with baseline --grid max_num_seqs=128,256 -- vllm serve Qwen/Qwen3-32B`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := f.complete(); err != nil {
-				return usageError{err}
+				return console.Usage(err)
 			}
 			return f.run(c.Context(), env, c.Flags(), args)
 		},
 	}
 	f.add(c.Flags())
-	groupHelp(c, predictGroups())
+	console.GroupHelp(c, predictGroups())
 	return c
 }
 
@@ -121,8 +122,8 @@ func (f *predictFlags) add(fs *pflag.FlagSet) {
 	addWorkloadFlags(fs, &f.spec, &f.rates)
 	list := pflag.NewFlagSet("", pflag.ContinueOnError)
 	list.StringVar(&f.concurrency, "max-concurrency", "0", "")
-	makeRepeatable(fs, "max-concurrency", list.Lookup("max-concurrency").Value, "calls in flight at most; 0 has no limit; several as 16,64 or 8..64x2")
-	makeRepeatable(fs, "request-rate", nil, "requests/s; inf sends all at once; several as 1,2,4,inf or 1..16x2")
+	console.MakeRepeatable(fs, "max-concurrency", list.Lookup("max-concurrency").Value, "calls in flight at most; 0 has no limit; several as 16,64 or 8..64x2")
+	console.MakeRepeatable(fs, "request-rate", nil, "requests/s; inf sends all at once; several as 1,2,4,inf or 1..16x2")
 	fs.StringVar(&f.calibration, "calibration", "", "calibration file (default the shipped one)")
 	fs.StringArrayVar(&f.with, "with", nil, "a measured run of your own machines that corrects the predictions: a run directory, a study or a file of results, as perflab calibrate reads them; repeatable")
 	fs.BoolVar(&f.simulated, "simulated", false, "take SIMULATED runs for --with too")
@@ -139,22 +140,22 @@ func (f *predictFlags) add(fs *pflag.FlagSet) {
 
 // predictGroups are the headings of perflab predict --help: its own, then
 // bench's of the workload.
-func predictGroups() []flagGroup {
-	own := []flagGroup{
-		{"Configurations", "gpu gpus engine-version model-config command commands grid " + strings.Join(poolFlagNames, " ")},
-		{"Prediction", "calibration with simulated draws goodput slo metrics latency objective"},
-		{"Output", "json html out"},
+func predictGroups() []console.FlagGroup {
+	own := []console.FlagGroup{
+		{Title: "Configurations", Flags: "gpu gpus engine-version model-config command commands grid " + strings.Join(poolFlagNames, " ")},
+		{Title: "Prediction", Flags: "calibration with simulated draws goodput slo metrics latency objective"},
+		{Title: "Output", Flags: "json html out"},
 	}
 	for _, g := range benchGroups() {
-		switch g.title {
+		switch g.Title {
 		case "Workload":
-			g.flags = "dataset-name num-prompts seed nonce tokenizer ignore-eos lora-modules lora-assignment"
+			g.Flags = "dataset-name num-prompts seed nonce tokenizer ignore-eos lora-modules lora-assignment"
 			own = append(own, g)
 		case "Shape of the load", "Made-up prompts", "Prompts of a file", "Conversations":
 			own = append(own, g)
 		}
 	}
-	return append(own, flagGroup{"Other", "help"})
+	return append(own, console.FlagGroup{Title: "Other", Flags: "help"})
 }
 
 // complete checks what needs no file.
@@ -206,7 +207,7 @@ func (f *predictFlags) complete() error {
 }
 
 // run predicts every configuration under every load and shows what came out.
-func (f *predictFlags) run(ctx context.Context, env Env, fs *pflag.FlagSet, args []string) error {
+func (f *predictFlags) run(ctx context.Context, env console.Env, fs *pflag.FlagSet, args []string) error {
 	cal, name, err := f.readCalibration()
 	if err != nil {
 		return err
@@ -218,14 +219,14 @@ func (f *predictFlags) run(ctx context.Context, env Env, fs *pflag.FlagSet, args
 	}
 	deployments, err := f.deployments(args)
 	if err != nil {
-		return usageError{err}
+		return console.Usage(err)
 	}
 	if len(deployments) == 1 && deployments[0].Refused != nil {
 		return refuse(env, deployments[0].Refused)
 	}
 	loads, err := f.loads(fs)
 	if err != nil {
-		return usageError{err}
+		return console.Usage(err)
 	}
 	table, err := f.predict(ctx, env, &cal, deployments, loads)
 	if err != nil {
@@ -239,10 +240,10 @@ func (f *predictFlags) run(ctx context.Context, env Env, fs *pflag.FlagSet, args
 }
 
 // predict answers the question on every core, and shows how far it is.
-func (f *predictFlags) predict(ctx context.Context, env Env, cal *calib.Calibration, deployments []forecast.Deployment, loads []forecast.Load) (table forecast.Table, err error) {
+func (f *predictFlags) predict(ctx context.Context, env console.Env, cal *calib.Calibration, deployments []forecast.Deployment, loads []forecast.Load) (table forecast.Table, err error) {
 	var done, all atomic.Int64
-	live := startLive(env, func() string { return fmt.Sprintf("predicting %d of %d", done.Load()+1, all.Load()) }, nil)
-	defer live.end()
+	live := console.StartLive(env, func() string { return fmt.Sprintf("predicting %d of %d", done.Load()+1, all.Load()) }, nil)
+	defer live.End()
 	q := forecast.Question{
 		Options: f.options, Draws: f.draws, SLOs: f.bounds, Metrics: f.metrics, Latency: f.latency, Objective: f.objective,
 		Each: func(n int, do func(int)) {
@@ -255,7 +256,7 @@ func (f *predictFlags) predict(ctx context.Context, env Env, cal *calib.Calibrat
 			})
 		},
 	}
-	err = within(ctx, func() (err error) {
+	err = console.Within(ctx, func() (err error) {
 		table, err = q.Answer(cal, deployments, loads)
 		return err
 	})
@@ -276,34 +277,34 @@ func (f *predictFlags) readCalibration() (calib.Calibration, string, error) {
 	}
 	data, err := input.File(f.calibration, mostCalibration)
 	if err != nil {
-		return calib.Calibration{}, "", usageError{fmt.Errorf("read --calibration: %w", err)}
+		return calib.Calibration{}, "", console.Usage(fmt.Errorf("read --calibration: %w", err))
 	}
 	c, err := calib.Parse(data)
 	if err != nil {
-		return c, "", usageError{fmt.Errorf("--calibration %s: %w", f.calibration, err)}
+		return c, "", console.Usage(fmt.Errorf("--calibration %s: %w", f.calibration, err))
 	}
 	return c, filepath.Base(f.calibration), nil
 }
 
 // correct fits what is uncertain of the calibration to the runs of --with.
-func (f *predictFlags) correct(ctx context.Context, env Env, cal calib.Calibration) (calib.Calibration, error) {
+func (f *predictFlags) correct(ctx context.Context, env console.Env, cal calib.Calibration) (calib.Calibration, error) {
 	o, err := (&knownFlags{gpu: f.gpu[0], modelConfig: f.modelConfig, simulated: f.simulated}).observer(env, f.with)
 	if err != nil {
 		return cal, err
 	}
-	err = within(ctx, func() (err error) {
+	err = console.Within(ctx, func() (err error) {
 		cal, err = o.Correct(cal, bench.OnEveryCore)
 		return err
 	})
 	if errors.Is(err, forecast.ErrNoRuns) {
 		fmt.Fprint(env.Stderr, prediction.OmissionsText(withFlags(o.Omitted)))
-		err = usageError{err}
+		err = console.Usage(err)
 	}
 	return cal, err
 }
 
 // show prints and writes a forecast in the forms that were asked for.
-func (f *predictFlags) show(env Env, t forecast.Table) error {
+func (f *predictFlags) show(env console.Env, t forecast.Table) error {
 	d := prediction.Forecast(t)
 	var err error
 	if f.json {
@@ -327,7 +328,7 @@ func (f *predictFlags) show(env Env, t forecast.Table) error {
 		}
 	}
 	for path, write := range files {
-		if err := env.writeText(path, write); err != nil {
+		if err := env.WriteText(path, write); err != nil {
 			return err
 		}
 	}

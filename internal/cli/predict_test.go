@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"perflab/internal/cli/console"
 	"perflab/internal/forecast"
 )
 
@@ -17,7 +18,7 @@ import (
 func predicted(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	code = Main(Env{Args: append([]string{"predict"}, args...), Stdout: &out, Stderr: &errs, Getenv: func(string) string { return "" }})
+	code = Main(console.Env{Args: append([]string{"predict"}, args...), Stdout: &out, Stderr: &errs, Getenv: func(string) string { return "" }})
 	return out.String(), errs.String(), code
 }
 
@@ -33,13 +34,13 @@ func predictedTable(t *testing.T, args ...string) forecast.Table {
 }
 
 func TestPredictHelp(t *testing.T) {
-	c := newPredict(Env{})
+	c := newPredict(console.Env{})
 	c.InitDefaultHelpFlag()
 	seen := map[string]bool{}
 	for _, g := range predictGroups() {
-		for name := range strings.FieldsSeq(g.flags) {
+		for name := range strings.FieldsSeq(g.Flags) {
 			if c.Flags().Lookup(name) == nil || seen[name] {
-				t.Errorf("%s: --%s is no flag, or stands twice", g.title, name)
+				t.Errorf("%s: --%s is no flag, or stands twice", g.Title, name)
 			}
 			seen[name] = true
 		}
@@ -54,7 +55,7 @@ func TestPredictHelp(t *testing.T) {
 		t.Errorf("exit %d: %s", code, out)
 	}
 	for line := range strings.Lines(out) {
-		if n := len(strings.TrimRight(line, "\n")); n > helpWidth {
+		if n := len(strings.TrimRight(line, "\n")); n > console.HelpWidth {
 			t.Errorf("%d columns: %s", n, line)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"perflab/internal/calib"
+	"perflab/internal/cli/console"
 	"perflab/internal/forecast"
 	"perflab/internal/sim"
 )
@@ -38,7 +39,7 @@ func TestPredictWith(t *testing.T) {
 		return table.Rows[0]
 	}
 	f := knownFlags{gpu: "h100-sxm", simulated: true}
-	got, err := f.observer(Env{}, []string{measured})
+	got, err := f.observer(console.Env{}, []string{measured})
 	if err != nil || len(got.Observations) != 1 {
 		t.Fatal(err, got.Omitted)
 	}

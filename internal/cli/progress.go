@@ -2,190 +2,14 @@ package cli
 
 import (
 	"fmt"
-	"io"
-	"regexp"
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"perflab/internal/bench"
+	"perflab/internal/cli/console"
 	"perflab/internal/load"
 )
-
-// live shows progress on standard error: lines rewritten in place on a
-// terminal, a plain log line now and then elsewhere.
-type live struct {
-	w        io.Writer // for lines that stay, where there is no terminal
-	screen   screen    // where there is one
-	terminal bool
-	width    func() int                   // of that terminal now
-	text     func() string                // the line as of now
-	panel    func(now time.Time) []string // what a terminal shows in its place; nil: the line
-
-	mu         sync.Mutex // guards the terminal: the ticker and say write to it
-	last       string
-	drawnLines []string // lines that stand on the terminal
-	stop       chan struct{}
-	wg         sync.WaitGroup
-}
-
-// refresh is how often the live line is redrawn, and logEvery how often a log
-// line appears without a terminal.
-const (
-	refresh  = 200 * time.Millisecond
-	logEvery = 15 * time.Second
-)
-
-func startLive(env Env, text func() string, panel func(time.Time) []string) *live {
-	l := &live{w: env.Stderr, screen: env.screen(), terminal: env.Terminal, width: env.columns, text: text, panel: panel, stop: make(chan struct{})}
-	l.wg.Go(l.loop)
-	return l
-}
-
-func (l *live) loop() {
-	every := logEvery
-	if l.terminal {
-		every = refresh
-	}
-	t := time.NewTicker(every)
-	defer t.Stop()
-	for {
-		select {
-		case <-l.stop:
-			return
-		case <-t.C:
-			l.draw()
-		}
-	}
-}
-
-func (l *live) draw() {
-	if l.terminal {
-		l.paint()
-		return
-	}
-	s := l.text()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if s == "" || s == l.last {
-		return
-	}
-	l.last = s
-	fmt.Fprintln(l.w, s)
-}
-
-// paint draws what a terminal shows over what stands there.
-func (l *live) paint() {
-	var lines []string
-	if l.panel != nil {
-		lines = l.panel(time.Now())
-	}
-	if len(lines) == 0 {
-		if lines = []string{l.text()}; lines[0] == "" {
-			return
-		}
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	var b strings.Builder
-	b.WriteString(l.erased())
-	width := l.width()
-	for i, s := range lines {
-		if i > 0 {
-			b.WriteString(string(nextLine))
-		}
-		lines[i] = fit(l.screen.clean(s), width-1)
-		b.WriteString(lines[i])
-	}
-	l.drawnLines = lines
-	io.WriteString(l.screen.to, b.String()) // a terminal that is gone shows nothing
-}
-
-// erased clears the lines that stand on the terminal, which has broken those
-// that no longer fit when it became narrower.
-func (l *live) erased() string {
-	tall, width := 0, max(1, l.width())
-	for _, s := range l.drawnLines {
-		tall += 1 + max(0, utf8.RuneCountInString(s)-1)/width
-	}
-	l.drawnLines = nil
-	return string(clearLine) + strings.Repeat(string(lineAbove), max(0, tall-1))
-}
-
-// say prints a line that stays, above the live one.
-func (l *live) say(format string, args ...any) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	text := fmt.Sprintf(format+"\n", args...)
-	if l.terminal {
-		io.WriteString(l.screen.to, l.erased()+l.screen.clean(text))
-		return
-	}
-	io.WriteString(l.w, text)
-}
-
-// end removes the live lines.
-func (l *live) end() {
-	close(l.stop)
-	l.wg.Wait()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.terminal {
-		io.WriteString(l.screen.to, l.erased())
-	}
-}
-
-// barPattern is a progress bar within a line.
-var barPattern = regexp.MustCompile(`\[=* *\] `)
-
-// fit gives up the bar, which repeats what the numbers say, before any number.
-func fit(s string, width int) string {
-	if width >= 10 && utf8.RuneCountInString(s) > width {
-		s = barPattern.ReplaceAllString(s, "")
-	}
-	return clip(s, width)
-}
-
-func clip(s string, width int) string {
-	r := []rune(s)
-	if width < 10 || len(r) <= width {
-		return s
-	}
-	return string(r[:width-1]) + "…"
-}
-
-// bar is a progress bar of the given width in characters.
-func bar(done, all, width int) string {
-	if all <= 0 {
-		return ""
-	}
-	n := min(max(done*width/all, 0), width)
-	return "[" + strings.Repeat("=", n) + strings.Repeat(" ", width-n) + "]"
-}
-
-// left estimates the time to go at the pace so far; empty when there is no
-// pace yet.
-func left(done, all int, since time.Time) string {
-	if done <= 0 || all <= done {
-		return ""
-	}
-	d := time.Duration(float64(time.Since(since)) / float64(done) * float64(all-done))
-	return "~" + brief(d) + " left"
-}
-
-// brief prints a duration in two units at most.
-func brief(d time.Duration) string {
-	switch {
-	case d < time.Second:
-		return fmt.Sprintf("%d ms", d.Milliseconds())
-	case d < time.Minute:
-		return fmt.Sprintf("%.1f s", d.Seconds())
-	case d < time.Hour:
-		return fmt.Sprintf("%d min %02d s", int(d.Minutes()), int(d.Seconds())%60)
-	}
-	return fmt.Sprintf("%d h %02d min", int(d.Hours()), int(d.Minutes())%60)
-}
 
 // phase holds the phase a run is in, set by the run and read by the live
 // line.
@@ -221,14 +45,14 @@ func progressText(p *load.Progress, since time.Time) string {
 	done, all := int(p.Done.Load()), int(p.Planned.Load())
 	seconds := time.Since(since).Seconds()
 	// What matters most comes first: a narrow terminal cuts the end.
-	parts := []string{fmt.Sprintf("%s %d/%d", bar(done, all, 16), done, all)}
+	parts := []string{fmt.Sprintf("%s %d/%d", console.Bar(done, all, 16), done, all)}
 	if all == 0 { // time decides how many
 		parts[0] = fmt.Sprintf("%d done", done)
 	}
 	if n := p.Failed.Load(); n > 0 {
 		parts = append(parts, fmt.Sprintf("%d failed", n))
 	}
-	if t := left(done, all, since); t != "" {
+	if t := console.Left(done, all, since); t != "" {
 		parts = append(parts, t)
 	}
 	parts = append(parts,

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"perflab/internal/arch"
+	"perflab/internal/cli/console"
 	"perflab/internal/deploy/render"
 	"perflab/internal/engine"
 	"perflab/internal/engine/cluster"
@@ -58,7 +59,7 @@ and each candidate on top of it. Each file ends by saying, or says at its head,
 which perflab bench command measures it. Secrets are not written down: the files
 refer to the environment of who runs them.`
 
-func newRender(env Env) *cobra.Command {
+func newRender(env console.Env) *cobra.Command {
 	f := &renderFlags{}
 	c := &cobra.Command{
 		Use:   "render [flags] (STUDY.yaml | -- ENGINE COMMAND)",
@@ -112,14 +113,14 @@ type renderConfig struct {
 	refused string
 }
 
-func (f *renderFlags) run(env Env, fs *pflag.FlagSet, args []string, command bool) error {
+func (f *renderFlags) run(env console.Env, fs *pflag.FlagSet, args []string, command bool) error {
 	formats := render.Formats()
 	i := slices.IndexFunc(formats, func(x render.Format) bool { return x.Name == f.as })
 	if i < 0 {
-		return usageError{fmt.Errorf("--as %q: use script, compose, slurm or kubernetes", f.as)}
+		return console.Usage(fmt.Errorf("--as %q: use script, compose, slurm or kubernetes", f.as))
 	}
 	if err := f.checkFormat(fs); err != nil {
-		return usageError{err}
+		return console.Usage(err)
 	}
 	f.Format = formats[i]
 	var all []renderConfig
@@ -135,12 +136,12 @@ func (f *renderFlags) run(env Env, fs *pflag.FlagSet, args []string, command boo
 	if err != nil {
 		return usageUnlessTyped(err)
 	}
-	env = env.withSecrets(f.secrets)
+	env = env.WithSecrets(f.secrets)
 	if len(all) > 1 && f.out == "" {
-		return usageError{fmt.Errorf("the study tries %d configurations: --out DIR writes a file for each", len(all))}
+		return console.Usage(fmt.Errorf("the study tries %d configurations: --out DIR writes a file for each", len(all)))
 	}
 	if err := f.site(all); err != nil {
-		return usageError{err}
+		return console.Usage(err)
 	}
 	for _, c := range all {
 		if c.refused != "" {
@@ -199,16 +200,16 @@ func (f *renderFlags) checkFormat(fs *pflag.FlagSet) error {
 }
 
 // write puts a file into the directory, or prints it.
-func (f *renderFlags) write(env Env, name, text string) error {
+func (f *renderFlags) write(env console.Env, name, text string) error {
 	if f.out == "" {
 		_, err := fmt.Fprint(env.Stdout, text)
 		return err
 	}
-	return env.writeText(filepath.Join(f.out, name), func(w io.Writer) error { _, err := io.WriteString(w, text); return err })
+	return env.WriteText(filepath.Join(f.out, name), func(w io.Writer) error { _, err := io.WriteString(w, text); return err })
 }
 
 // list says which files were written, and what was refused.
-func (f *renderFlags) list(env Env, all []renderConfig) {
+func (f *renderFlags) list(env console.Env, all []renderConfig) {
 	if f.out == "" {
 		if all[0].refused != "" {
 			fmt.Fprintf(env.Stderr, "refused: %s\n", all[0].refused)

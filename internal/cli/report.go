@@ -14,6 +14,7 @@ import (
 
 	"perflab/internal/bench"
 	"perflab/internal/block"
+	"perflab/internal/cli/console"
 	"perflab/internal/report"
 	"perflab/internal/report/doc"
 	"perflab/internal/report/parquet"
@@ -32,7 +33,7 @@ type reportFlags struct {
 	again       bool // every call, and no digest
 }
 
-func newReport(env Env) *cobra.Command {
+func newReport(env console.Env) *cobra.Command {
 	f := &reportFlags{}
 	c := &cobra.Command{
 		Use:   "report DIR...",
@@ -54,7 +55,7 @@ With --html or --parquet the file is written and nothing is printed, unless
   perflab report runs/after --parquet calls.parquet`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return wantArgs(1, "a run, series, study or import directory")(c, args)
+				return console.WantArgs(1, "a run, series, study or import directory")(c, args)
 			}
 			return nil
 		},
@@ -90,19 +91,19 @@ func viewOf(d doc.Document) view {
 	}
 }
 
-func runReport(env Env, f *reportFlags, fs *pflag.FlagSet, dirs []string) error {
+func runReport(env console.Env, f *reportFlags, fs *pflag.FlagSet, dirs []string) error {
 	if f.format == "html" {
-		return usageError{errors.New("--format is text or md; for a page give --html FILE")}
+		return console.Usage(errors.New("--format is text or md; for a page give --html FILE"))
 	}
 	if f.format != "text" && f.format != "md" {
-		return usageError{errors.New("--format is text or md")}
+		return console.Usage(errors.New("--format is text or md"))
 	}
 	v, err := f.open(fs, dirs)
 	if err != nil {
 		return err
 	}
 	if f.parquet != "" && v.parquet == nil {
-		return usageError{errors.New("--parquet is of the calls of one run: give one run directory")}
+		return console.Usage(errors.New("--parquet is of the calls of one run: give one run directory"))
 	}
 	if v.damage != "" {
 		fmt.Fprintf(env.Stderr, "perflab: not everything could be read: %s\n", v.damage)
@@ -115,13 +116,13 @@ func runReport(env Env, f *reportFlags, fs *pflag.FlagSet, dirs []string) error 
 		if f.out == "" {
 			err = print(env.Stdout)
 		} else {
-			err = env.writeText(f.out, print)
+			err = env.WriteText(f.out, print)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	return writeFiles(env, f.html, v.html, f.parquet, v.parquet)
+	return console.WriteFiles(env, f.html, v.html, f.parquet, v.parquet)
 }
 
 // open reads what is to be shown.
@@ -129,11 +130,11 @@ func (f *reportFlags) open(fs *pflag.FlagSet, dirs []string) (view, error) {
 	dirs = source.WithoutImportFiles(dirs)
 	for _, dir := range dirs {
 		if !rundir.IsStudy(dir) && !rundir.IsRun(dir) && !rundir.IsSeries(dir) && !rundir.IsImport(dir) {
-			return view{}, usageError{fmt.Errorf("%s holds no run (header.json), no series of runs (sweep.json, repeat.json), no study (study.json) and no import (import.json)", dir)}
+			return view{}, console.Usage(fmt.Errorf("%s holds no run (header.json), no series of runs (sweep.json, repeat.json), no study (study.json) and no import (import.json)", dir))
 		}
 	}
 	if f.again && slices.ContainsFunc(dirs, func(dir string) bool { return !rundir.IsRun(dir) }) {
-		return view{}, usageError{errors.New("--from-calls is of runs: name run directories")}
+		return view{}, console.Usage(errors.New("--from-calls is of runs: name run directories"))
 	}
 	switch {
 	case slices.ContainsFunc(dirs, rundir.IsImport):
@@ -150,7 +151,7 @@ func (f *reportFlags) open(fs *pflag.FlagSet, dirs []string) (view, error) {
 
 func (f *reportFlags) study(dir string) (view, error) {
 	if f.block != "" && f.block != "vllm" && f.block != "gpustack" {
-		return view{}, usageError{fmt.Errorf("--block %q is not known: vllm or gpustack", f.block)}
+		return view{}, console.Usage(fmt.Errorf("--block %q is not known: vllm or gpustack", f.block))
 	}
 	s, err := rundir.OpenStudy(dir)
 	if err != nil {
@@ -176,7 +177,7 @@ func (f *reportFlags) run(fs *pflag.FlagSet, dir string) (view, error) {
 	percentiles := r.Percentiles()
 	if f.percentiles != "" {
 		if percentiles, err = parsePercentiles(f.percentiles); err != nil {
-			return view{}, usageError{err}
+			return view{}, console.Usage(err)
 		}
 	}
 	s, err := r.Resummarise(percentiles...)
@@ -192,7 +193,7 @@ func (f *reportFlags) run(fs *pflag.FlagSet, dir string) (view, error) {
 	}
 	d, err := report.Run(r.Header, s, style, r.Calls, r.Readings)
 	if err != nil {
-		return view{}, usageError{err}
+		return view{}, console.Usage(err)
 	}
 	v := viewOf(d)
 	v.parquet = func(w io.Writer) error { return parquet.Write(w, r.Header, r.All()) }
@@ -246,15 +247,15 @@ func (f *reportFlags) runs(fs *pflag.FlagSet, dirs []string) (view, error) {
 func (f *reportFlags) readSides(fs *pflag.FlagSet, dirs []string) (sides []report.Side, damage string, err error) {
 	for _, name := range []string{"block", "percentile-metrics", "metric-percentiles"} {
 		if fs.Changed(name) {
-			return nil, "", usageError{fmt.Errorf("--%s is of a block, and several runs are shown as one table: give one run directory", name)}
+			return nil, "", console.Usage(fmt.Errorf("--%s is of a block, and several runs are shown as one table: give one run directory", name))
 		}
 	}
 	for _, dir := range dirs {
 		if rundir.IsStudy(dir) {
-			return nil, "", usageError{fmt.Errorf("%s is a study: only runs are shown side by side", dir)}
+			return nil, "", console.Usage(fmt.Errorf("%s is a study: only runs are shown side by side", dir))
 		}
 		if rundir.IsSeries(dir) {
-			return nil, "", usageError{fmt.Errorf("%s is a series: name the runs in it to see some side by side, or it alone", dir)}
+			return nil, "", console.Usage(fmt.Errorf("%s is a series: name the runs in it to see some side by side, or it alone", dir))
 		}
 		r, err := f.openRun(dir)
 		if err != nil {
@@ -275,18 +276,18 @@ func (f *reportFlags) readSides(fs *pflag.FlagSet, dirs []string) (sides []repor
 // series opens a series' directory for a report.
 func (f *reportFlags) series(fs *pflag.FlagSet, dir string) (view, error) {
 	if f.block != "" {
-		return view{}, usageError{errors.New("--block is of a single run: give one of the run directories in " + dir)}
+		return view{}, console.Usage(errors.New("--block is of a single run: give one of the run directories in " + dir))
 	}
 	percentiles, err := parsePercentiles(cmp.Or(f.percentiles, "99"))
 	if err != nil {
-		return view{}, usageError{err}
+		return view{}, console.Usage(err)
 	}
 	facts, damage, err := bench.OpenSeries(dir, percentiles...)
 	if err != nil {
 		return view{}, err
 	}
 	if fs.Changed("percentile-metrics") && facts.Kind != bench.KindRepeat {
-		return view{}, usageError{fmt.Errorf("--percentile-metrics is of a block or a repeated run: the table of a %s has all", facts.Kind)}
+		return view{}, console.Usage(fmt.Errorf("--percentile-metrics is of a block or a repeated run: the table of a %s has all", facts.Kind))
 	}
 	st := block.Style{Sections: strings.Split(f.sections, ","), Percentiles: percentiles}
 	if facts.Percentiles != nil && !fs.Changed("metric-percentiles") {
@@ -296,7 +297,7 @@ func (f *reportFlags) series(fs *pflag.FlagSet, dir string) (view, error) {
 		st.Sections = facts.Sections
 	}
 	if err := st.Validate(); err != nil {
-		return view{}, usageError{err}
+		return view{}, console.Usage(err)
 	}
 	v := seriesView(facts, dir, st)
 	v.damage = strings.Join(damage, "; ")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"perflab/internal/cli/console"
 	"perflab/internal/load"
 	"perflab/internal/selfcheck"
 	"perflab/internal/truth"
@@ -54,7 +55,7 @@ The result is kept in the user's cache directory, for this machine and version,
 and every later run of perflab bench cites it, under its block and in its header,
 as the error bars of its figures. A figure over its goal is no failure: it says what to expect.`
 
-func newSelfcheck(env Env) *cobra.Command {
+func newSelfcheck(env console.Env) *cobra.Command {
 	f := &selfcheckFlags{}
 	c := &cobra.Command{
 		Use:   "selfcheck",
@@ -63,10 +64,10 @@ func newSelfcheck(env Env) *cobra.Command {
 		Example: `  perflab selfcheck
   perflab selfcheck --deep          hold 10,000 and 20,000 streams, too
   perflab selfcheck --pin=false     leave both processes to the scheduler`,
-		Args: wantArgs(0, "no arguments"),
+		Args: console.WantArgs(0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if c.Flags().Changed("pin") && f.pin && len(truth.CPUs()) < 2 {
-				return usageError{errors.New("--pin needs two CPUs that this process may use, one for the server: leave it out")}
+				return console.Usage(errors.New("--pin needs two CPUs that this process may use, one for the server: leave it out"))
 			}
 			return f.run(c.Context(), env)
 		},
@@ -80,23 +81,23 @@ func newSelfcheck(env Env) *cobra.Command {
 }
 
 // newTruthServer is the other end of selfcheck, in a process of its own.
-func newTruthServer(env Env) *cobra.Command {
+func newTruthServer(env console.Env) *cobra.Command {
 	return &cobra.Command{
 		Use:    truthCommand,
 		Hidden: true,
-		Args:   wantArgs(0, "no arguments"),
+		Args:   console.WantArgs(0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if _, err := load.LiftFileLimit(); err != nil {
 				return err
 			}
-			return truth.Main(c.Context(), os.Stdin, env.data(), truth.Params{Tokens: 1})
+			return truth.Main(c.Context(), os.Stdin, env.Data(), truth.Params{Tokens: 1})
 		},
 	}
 }
 
 const truthCommand = "truth-server"
 
-func (f *selfcheckFlags) run(ctx context.Context, env Env) error {
+func (f *selfcheckFlags) run(ctx context.Context, env console.Env) error {
 	if env.Self == "" {
 		return errors.New("start the truth server: this program does not know its own path")
 	}
@@ -126,7 +127,7 @@ func (f *selfcheckFlags) run(ctx context.Context, env Env) error {
 
 // start starts the server and shares the CPUs out: the last one for it, the
 // others for this process.
-func (f *selfcheckFlags) start(env Env) (server *truth.Child, unpin func(), err error) {
+func (f *selfcheckFlags) start(env console.Env) (server *truth.Child, unpin func(), err error) {
 	cmd := exec.Command(env.Self, truthCommand)
 	cmd.Stderr = env.Stderr
 	unpin = func() {}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"perflab/internal/arch"
+	"perflab/internal/cli/console"
 	"perflab/internal/engine"
 	"perflab/internal/study"
 )
@@ -38,24 +39,24 @@ func usageUnlessTyped(err error) error {
 	if _, ok := errors.AsType[*study.Error](err); ok {
 		return err
 	}
-	return usageError{err}
+	return console.Usage(err)
 }
 
 // refuse shows a refusal in the engine's own form and gives its exit status.
-func refuse(env Env, err error) error {
+func refuse(env console.Env, err error) error {
 	if e, ok := errors.AsType[*engine.UsageError](err); ok {
 		if e.Exit == 0 { // --help
 			fmt.Fprintln(env.Stdout, e.Text)
 			return nil
 		}
 		fmt.Fprintln(env.Stderr, e.Error())
-		return exitError{e.Exit}
+		return console.ExitError{Code: e.Exit}
 	}
 	if e, ok := errors.AsType[*engine.Rejection](err); ok {
 		fmt.Fprintln(env.Stderr, "SIMULATED engine, no GPU is used")
 		fmt.Fprintln(env.Stderr, strings.TrimSpace(e.Log))
 		fmt.Fprintf(env.Stderr, "perflab: %s\n", e.Reason)
-		return exitError{1}
+		return console.ExitError{Code: 1}
 	}
 	return err
 }

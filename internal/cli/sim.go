@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"perflab/internal/arch"
+	"perflab/internal/cli/console"
 	"perflab/internal/engine"
 	"perflab/internal/sim"
 	"perflab/internal/stat"
@@ -55,7 +56,7 @@ It has no model. With --questions it answers those of a file, right as often as
 --accuracy declares and the same ones each time, so that what judges answers
 can be tried.`
 
-func newSim(env Env) *cobra.Command {
+func newSim(env console.Env) *cobra.Command {
 	f := &simFlags{}
 	c := &cobra.Command{
 		Use:   "sim --gpu NAME [--gpus N] -- ENGINE COMMAND",
@@ -72,7 +73,7 @@ func newSim(env Env) *cobra.Command {
 				return err
 			}
 			if len(args) == 0 {
-				return usageError{errors.New("perflab sim needs an engine's command line after --, such as: vllm serve Qwen/Qwen3-32B (see perflab sim --help)")}
+				return console.Usage(errors.New("perflab sim needs an engine's command line after --, such as: vllm serve Qwen/Qwen3-32B (see perflab sim --help)"))
 			}
 			return runSim(c.Context(), env, f, args)
 		},
@@ -97,14 +98,14 @@ func newSim(env Env) *cobra.Command {
 }
 
 // runSim refuses as the engine would, else serves until it is told to stop.
-func runSim(ctx context.Context, env Env, f *simFlags, argv []string) error {
+func runSim(ctx context.Context, env console.Env, f *simFlags, argv []string) error {
 	gpu, err := f.machine()
 	if err != nil {
-		return usageError{err}
+		return console.Usage(err)
 	}
 	questions, err := f.quiz()
 	if err != nil {
-		return usageError{err}
+		return console.Usage(err)
 	}
 	cmd, err := typed(argv, f.version)
 	if err == nil {
@@ -114,14 +115,14 @@ func runSim(ctx context.Context, env Env, f *simFlags, argv []string) error {
 		return refuse(env, usageUnlessTyped(err))
 	}
 	if err := cmd.Modelled(); err != nil {
-		return usageError{err}
+		return console.Usage(err)
 	}
 	if cmd, err = study.ReadCommandFile(cmd); err != nil {
 		return refuse(env, usageUnlessTyped(err))
 	}
 	model, err := lookupModel(cmd.Model, f.config)
 	if err != nil {
-		return usageError{err}
+		return console.Usage(err)
 	}
 	cfg, err := cmd.Resolve(model, gpu, f.gpus)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"perflab/internal/arch"
+	"perflab/internal/cli/console"
 	"perflab/internal/engine"
 )
 
@@ -106,17 +107,17 @@ func TestSimRefuses(t *testing.T) {
 		{"-- vllm serve Qwen/Qwen3-8B -tp 2", "World size (2)", 1},
 	} {
 		var stderr bytes.Buffer
-		c := newSim(Env{Stdout: &stderr, Stderr: &stderr})
+		c := newSim(console.Env{Stdout: &stderr, Stderr: &stderr})
 		c.SilenceErrors, c.SilenceUsage = true, true
 		c.SetArgs(strings.Fields(tt.line))
 		err := c.ExecuteContext(t.Context())
 		if tt.code == 0 {
-			if _, ok := errors.AsType[usageError](err); !ok || !strings.Contains(inFlags(err), tt.want) {
-				t.Errorf("%s: %s, want a usage error with %q", tt.line, inFlags(err), tt.want)
+			if _, ok := errors.AsType[console.UsageError](err); !ok || !strings.Contains(console.InFlags(err), tt.want) {
+				t.Errorf("%s: %s, want a usage error with %q", tt.line, console.InFlags(err), tt.want)
 			}
 			continue
 		}
-		if e, ok := errors.AsType[exitError](err); !ok || e.code != tt.code || !strings.Contains(stderr.String(), tt.want) {
+		if e, ok := errors.AsType[console.ExitError](err); !ok || e.Code != tt.code || !strings.Contains(stderr.String(), tt.want) {
 			t.Errorf("%s: %v, %q", tt.line, err, stderr.String())
 		}
 	}

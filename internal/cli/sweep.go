@@ -14,6 +14,7 @@ import (
 
 	"perflab/internal/bench"
 	"perflab/internal/block"
+	"perflab/internal/cli/console"
 	"perflab/internal/load"
 	"perflab/internal/result"
 	"perflab/internal/selfcheck"
@@ -242,22 +243,22 @@ func (v *liveSeries) text() string {
 }
 
 // runSeries makes the runs and shows them.
-func runSeries(ctx context.Context, env Env, f *benchFlags, kind string) error {
+func runSeries(ctx context.Context, env console.Env, f *benchFlags, kind string) error {
 	if err := f.placeFiles(); err != nil {
 		return err
 	}
 	live := &liveSeries{}
-	line := startLive(env, live.text, nil)
+	line := console.StartLive(env, live.text, nil)
 	stop, err := f.serveMetrics(env, live.progressOf)
 	if err != nil {
-		line.end()
+		line.End()
 		return err
 	}
 	defer stop()
 	files := &seriesFiles{f: f, names: map[string]bool{}, notes: map[string]bool{}}
 	s := bench.Series{
 		Bench: bench.Runner{
-			Spec: f.spec, APIKey: env.Getenv("OPENAI_API_KEY"), Secrets: env.secrets, Dir: f.out, Version: env.Version, Phase: live.phase.set,
+			Spec: f.spec, APIKey: env.Getenv("OPENAI_API_KEY"), Secrets: env.Secrets, Dir: f.out, Version: env.Version, Phase: live.phase.set,
 			Sources: f.sources(), SelfCheck: selfcheck.Load(env.Version),
 		},
 		Kind: kind, Plan: f.series.plan(kind, f.spec, f.bounds), SLOs: f.bounds, MaxErrors: f.maxErrors, SameSeed: f.series.sameSeed,
@@ -268,21 +269,21 @@ func runSeries(ctx context.Context, env Env, f *benchFlags, kind string) error {
 			live.mu.Unlock()
 			files.add(out)
 			for _, note := range files.newNotes(out) {
-				line.say("perflab: %s", note)
+				line.Say("perflab: %s", note)
 			}
-			line.say("%s", pointLine(p))
+			line.Say("%s", pointLine(p))
 		},
 	}
 	if kind == bench.KindRepeat {
 		s.Sections = strings.Split(f.sections, ",")
 	}
 	facts, err := s.Run(ctx)
-	line.end()
+	line.End()
 	if facts == nil || len(facts.Points) == 0 {
 		return err
 	}
 	if err != nil {
-		err = &stoppedError{err, "what was measured is kept in " + f.out}
+		err = console.Stopped(err, "what was measured is kept in "+f.out)
 	}
 	if serr := errors.Join(f.showSeries(env, facts), files.err); serr != nil {
 		return errors.Join(err, serr)
@@ -296,7 +297,7 @@ func runSeries(ctx context.Context, env Env, f *benchFlags, kind string) error {
 // pointLine says in a line how a run of a series ended.
 func pointLine(p bench.Point) string {
 	v := p.Summary.Verdict
-	text := fmt.Sprintf("%s: %s req/s, verdict %s", p.Load, digits(p.Achieved), v.Status)
+	text := fmt.Sprintf("%s: %s req/s, verdict %s", p.Load, console.Digits(p.Achieved), v.Status)
 	switch {
 	case p.Partial:
 		text += ", stopped before its end"
@@ -317,7 +318,7 @@ func pointLine(p bench.Point) string {
 }
 
 // showSeries prints the table of a series, and writes its page.
-func (f *benchFlags) showSeries(env Env, facts *bench.SeriesFacts) error {
+func (f *benchFlags) showSeries(env console.Env, facts *bench.SeriesFacts) error {
 	st := block.Style{Sections: strings.Split(f.sections, ","), Percentiles: f.shownPercentiles}
 	v := seriesView(facts, f.out, st)
 	if err := v.text(env.Stdout); err != nil {
@@ -331,7 +332,7 @@ func (f *benchFlags) showSeries(env Env, facts *bench.SeriesFacts) error {
 	}
 	fmt.Fprintf(env.Stderr, "%s%s, cache %s\n", seeds, nonceText(first.Nonce), facts.Cache)
 	fmt.Fprintf(env.Stderr, "runs and %s: %s\n", facts.File(), f.out)
-	return writeFiles(env, f.html, v.html, "", nil)
+	return console.WriteFiles(env, f.html, v.html, "", nil)
 }
 
 // seriesDir is where a series goes when --out does not say.

@@ -17,6 +17,7 @@ import (
 
 	"perflab/docs"
 	"perflab/internal/bench"
+	"perflab/internal/cli/console"
 	"perflab/internal/lab"
 	"perflab/internal/outcome"
 	"perflab/internal/replay"
@@ -72,7 +73,7 @@ An interrupted study, even one killed, goes on with --resume (and the same
 of a trial's runs, that was changed or lost since is named, and nothing goes on
 until it is put back or its record is removed, to be measured again.`
 
-func newTune(env Env) *cobra.Command {
+func newTune(env console.Env) *cobra.Command {
 	f := &tuneFlags{}
 	c := &cobra.Command{
 		Use:   "tune STUDY.yaml",
@@ -89,7 +90,7 @@ func newTune(env Env) *cobra.Command {
 				return err
 			}
 			if len(args) != 1 {
-				return usageError{errors.New("perflab tune needs one study file (examples/ has some; see perflab tune --help)")}
+				return console.Usage(errors.New("perflab tune needs one study file (examples/ has some; see perflab tune --help)"))
 			}
 			return runTune(c.Context(), env, f, args[0])
 		},
@@ -105,42 +106,42 @@ func newTune(env Env) *cobra.Command {
 	return c
 }
 
-func runTune(ctx context.Context, env Env, f *tuneFlags, path string) error {
+func runTune(ctx context.Context, env console.Env, f *tuneFlags, path string) error {
 	content, err := study.ReadFile(path)
 	if err != nil {
-		return usageError{fmt.Errorf("read the study: %w", err)}
+		return console.Usage(fmt.Errorf("read the study: %w", err))
 	}
 	if f.how != "" && !slices.Contains(study.Strategies(), f.how) {
-		return usageError{fmt.Errorf("--strategy %q is not known: use %s", f.how, strings.Join(study.Strategies(), ", "))}
+		return console.Usage(fmt.Errorf("--strategy %q is not known: use %s", f.how, strings.Join(study.Strategies(), ", ")))
 	}
 	s, err := study.ParseAs(path, content, f.how)
 	if err != nil {
 		return err
 	}
 	if err := s.LearnFrom(f.learn); err != nil {
-		return usageError{err}
+		return console.Usage(err)
 	}
-	env = env.withSecrets(s.Secrets())
+	env = env.WithSecrets(s.Secrets())
 	if f.check {
 		return checkStudy(ctx, env, path, s)
 	}
 	dir := f.dir(s.Name)
 	w := &tuneView{started: time.Now()}
-	w.live = startLive(env, w.text, nil)
+	w.live = console.StartLive(env, w.text, nil)
 	for _, r := range s.Remarks() {
-		w.live.say("warning: %s", r)
+		w.live.Say("warning: %s", r)
 	}
 	facts, err := lab.Tune(ctx, s, content, lab.Options{
 		Dir: dir, Resume: f.resume, Version: env.Version, Self: env.Self,
-		APIKey: env.Getenv("OPENAI_API_KEY"), Secrets: env.secrets, Predictor: replay.Predictor{}, Watch: w.watch, Words: finding.Worded, Earlier: source.Earlier,
-		Tell: func(text string) { w.live.say("warning: %s", text) },
+		APIKey: env.Getenv("OPENAI_API_KEY"), Secrets: env.Secrets, Predictor: replay.Predictor{}, Watch: w.watch, Words: finding.Worded, Earlier: source.Earlier,
+		Tell: func(text string) { w.live.Say("warning: %s", text) },
 	})
-	w.live.end()
+	w.live.End()
 	if facts.Schema == "" {
 		return err // it never began
 	}
 	if err != nil {
-		err = &stoppedError{err, keptTrials(len(facts.Trials))}
+		err = console.Stopped(err, keptTrials(len(facts.Trials)))
 	}
 	d, rerr := writeStudyReport(env, dir, facts)
 	if rerr != nil {
@@ -216,7 +217,7 @@ func judgeStudy(s outcome.Study) error {
 }
 
 // writeStudyReport renders the facts beside study.json.
-func writeStudyReport(env Env, dir string, s outcome.Study) (doc.Document, error) {
+func writeStudyReport(env console.Env, dir string, s outcome.Study) (doc.Document, error) {
 	o := studyOptions(dir, s, "")
 	d, err := report.Study(s, o)
 	var md, html strings.Builder
@@ -231,7 +232,7 @@ func writeStudyReport(env Env, dir string, s outcome.Study) (doc.Document, error
 		files[filepath.Join("plots", p.Name+".svg")] = p.SVG
 	}
 	for name, text := range files {
-		if err := env.writeText(filepath.Join(dir, name), func(w io.Writer) error { _, err := io.WriteString(w, text); return err }); err != nil {
+		if err := env.WriteText(filepath.Join(dir, name), func(w io.Writer) error { _, err := io.WriteString(w, text); return err }); err != nil {
 			return d, err
 		}
 	}
@@ -259,7 +260,7 @@ func studyOptions(dir string, s outcome.Study, block string) report.Options {
 
 // tuneView is the live line of a study, and a log line whenever a trial ends.
 type tuneView struct {
-	live    *live
+	live    *console.Live
 	started time.Time
 
 	ranked bool // was said, once: the search predicts on, but ranks no more
@@ -283,10 +284,10 @@ func (v *tuneView) watch(s lab.Status) {
 	v.mu.Unlock()
 	if before.Phase == lab.PhaseRanking && s.Phase != lab.PhaseRanking && before.Ranked >= leastReportedPredictions && !v.ranked {
 		v.ranked = true
-		v.live.say("ranked configurations by %d predictions (SIMULATED)", before.Ranked)
+		v.live.Say("ranked configurations by %d predictions (SIMULATED)", before.Ranked)
 	}
 	if s.Ended > before.Ended && before.Trial == s.Trial {
-		v.live.say("trial %d%s  %s: %s  %s", s.Trial, onMachine(s), s.Stage, s.Label, s.Result)
+		v.live.Say("trial %d%s  %s: %s  %s", s.Trial, onMachine(s), s.Stage, s.Label, s.Result)
 	}
 }
 
@@ -295,7 +296,7 @@ func (v *tuneView) text() string {
 	all, s := maps.Clone(v.now), v.now[v.last]
 	v.mu.Unlock()
 	if s.Phase == lab.PhaseRanking {
-		return fmt.Sprintf("%s  ranking configurations by prediction  %d predictions", brief(time.Since(v.started)), s.Ranked)
+		return fmt.Sprintf("%s  ranking configurations by prediction  %d predictions", console.Brief(time.Since(v.started)), s.Ranked)
 	}
 	if s.Machine == "" {
 		all = map[string]lab.Status{"": s}
@@ -309,7 +310,7 @@ func (v *tuneView) text() string {
 	if len(parts) == 0 {
 		return ""
 	}
-	return brief(time.Since(v.started)) + "  " + strings.Join(parts, "  |  ")
+	return console.Brief(time.Since(v.started)) + "  " + strings.Join(parts, "  |  ")
 }
 
 // onMachine says on which of several machines a trial is.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"perflab/internal/cli/console"
 	"perflab/internal/outcome"
 	"perflab/internal/result"
 	"perflab/internal/tune"
@@ -39,7 +40,7 @@ func TestFit(t *testing.T) {
 		70:  "4.4 s  trial 1  engine: SGLang  measuring  42/80  ~3.1 s left",
 		20:  "4.4 s  trial 1  eng…",
 	} {
-		if got := fit(line, width); got != want {
+		if got := console.Fit(line, width); got != want {
 			t.Errorf("at %d columns: %q", width, got)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"perflab/internal/cli/console"
 	"perflab/internal/lab"
 	"perflab/internal/replay"
 	"perflab/internal/report/finding"
@@ -22,7 +23,7 @@ const shownRefusals = 12
 
 // checkStudy says that a study file is valid, what hardware there is for it and, of a race, what
 // it would do.
-func checkStudy(ctx context.Context, env Env, path string, s *study.Study) error {
+func checkStudy(ctx context.Context, env console.Env, path string, s *study.Study) error {
 	if err := s.Unasked(); err != nil {
 		return err
 	}
@@ -41,9 +42,9 @@ func checkStudy(ctx context.Context, env Env, path string, s *study.Study) error
 		fmt.Fprintln(env.Stdout, finding.Earlier(e))
 	}
 	v := &tuneView{started: time.Now()}
-	v.live = startLive(env, v.text, nil)
+	v.live = console.StartLive(env, v.text, nil)
 	p, ok, err := lab.Rank(ctx, s, replay.Predictor{}, v.watch)
-	v.live.end()
+	v.live.End()
 	if err == nil && ok {
 		err = writePreview(env.Stdout, p)
 	}
@@ -61,7 +62,7 @@ func writePreview(out io.Writer, p lab.Preview) error {
 	if slices.ContainsFunc(p.Candidates, func(a lab.PreviewCandidate) bool { return a.Predicted != nil }) {
 		how = "Predicted by the simulator (SIMULATED), as a multiple of the baseline's objective"
 	}
-	fmt.Fprintf(w, "\n%s may be raced. %s:\n", plural(len(p.Candidates), "configuration"), how)
+	fmt.Fprintf(w, "\n%s may be raced. %s:\n", console.Plural(len(p.Candidates), "configuration"), how)
 	for _, a := range p.Candidates {
 		predicted := "-"
 		if a.Predicted != nil {
@@ -73,7 +74,7 @@ func writePreview(out io.Writer, p lab.Preview) error {
 		fmt.Fprint(w, "\nThere is nothing to race: widen space, or name further engines, checkpoints or arms.\n")
 	}
 	if len(p.Refused) > 0 {
-		fmt.Fprintf(w, "\n%s will not be launched:\n", plural(len(p.Refused), "configuration"))
+		fmt.Fprintf(w, "\n%s will not be launched:\n", console.Plural(len(p.Refused), "configuration"))
 	}
 	for i, a := range p.Refused {
 		if i == shownRefusals {
@@ -83,7 +84,7 @@ func writePreview(out io.Writer, p lab.Preview) error {
 		fmt.Fprintf(w, "  %s:\t%s\n", a.Label, a.Refused)
 	}
 	if p.Skipped > 0 {
-		fmt.Fprintf(w, "\nLeft out of the priors, being of engines or models that the study does not name: %s.\n", plural(p.Skipped, "recipe"))
+		fmt.Fprintf(w, "\nLeft out of the priors, being of engines or models that the study does not name: %s.\n", console.Plural(p.Skipped, "recipe"))
 	}
 	if p.Unlaunched {
 		fmt.Fprint(w, "\nNothing will be launched: the search goes on from these by prediction, and states how far predictions are off.\n")
@@ -100,7 +101,7 @@ func bounded(p lab.Preview) string {
 		parts = append(parts, "fewer when no launch is worth its cost")
 	}
 	if p.Budget.Time > 0 {
-		parts = append(parts, "within "+brief(p.Budget.Time))
+		parts = append(parts, "within "+console.Brief(p.Budget.Time))
 	}
 	if len(parts) == 0 {
 		return ""

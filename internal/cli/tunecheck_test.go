@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"perflab/internal/cli/console"
 	"perflab/internal/lab"
 )
 
@@ -38,7 +39,9 @@ func TestPreviewUnpredicted(t *testing.T) {
 // field still leaves one.
 func TestRankedIsSaid(t *testing.T) {
 	var b strings.Builder
-	v := &tuneView{live: &live{w: &b}}
+	live := console.StartLive(console.Env{Stderr: &b}, func() string { return "" }, nil)
+	defer live.End()
+	v := &tuneView{live: live}
 	v.watch(lab.Status{Trial: 1, Phase: lab.PhaseRanking, Ranked: 40})
 	v.watch(lab.Status{Trial: 2, Phase: "preparing"})
 	v.watch(lab.Status{Trial: 2, Phase: lab.PhaseRanking, Ranked: 30})

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"perflab/internal/cli/console"
 	"perflab/internal/field"
 	"perflab/internal/workload"
 )
@@ -64,7 +65,7 @@ func fillWorkload(fs *pflag.FlagSet, w *workload.Spec, rate string) error {
 // lists them; their defaults are the workload's own.
 func addDatasetFlags(fs *pflag.FlagSet, w *workload.Spec) {
 	for _, p := range workload.Params() {
-		name, usage := strings.TrimPrefix(flagOf(p.Key), "--"), field.Spell(p.Usage, flagOf)
+		name, usage := strings.TrimPrefix(console.FlagOf(p.Key), "--"), field.Spell(p.Usage, console.FlagOf)
 		switch v := w.Field(p.Key).(type) {
 		case *int:
 			fs.IntVar(v, name, 0, usage)
@@ -87,7 +88,7 @@ func datasetFlags(group string) string {
 	var names []string
 	for _, p := range workload.Params() {
 		if p.Group == group {
-			names = append(names, strings.TrimPrefix(flagOf(p.Key), "--"))
+			names = append(names, strings.TrimPrefix(console.FlagOf(p.Key), "--"))
 		}
 	}
 	return strings.Join(names, " ")
@@ -99,7 +100,7 @@ func positiveFlags() []string {
 	names := []string{"--num-prompts", "--burstiness", "--speed"}
 	for _, p := range workload.Params() {
 		if p.Positive {
-			names = append(names, flagOf(p.Key))
+			names = append(names, console.FlagOf(p.Key))
 		}
 	}
 	return names

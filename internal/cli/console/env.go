@@ -1,4 +1,7 @@
-package cli
+// Package console is the process as a command sees it: streams through which no secret gets
+// out, lines that are rewritten in place on a terminal, usage errors, flags under headings, and
+// files that are written as a whole. It knows nothing of what the commands do.
+package console
 
 import (
 	"io"
@@ -23,15 +26,15 @@ type Env struct {
 	Terminal bool       // standard error is a terminal
 	Width    func() int // of that terminal now, which its user may change; nil: unknown
 
-	secrets  redact.Values // that came in by environment and flags
+	Secrets  redact.Values // that came in by environment and flags
 	out, err io.Writer     // what Stdout and Stderr write to
 }
 
-// guarded is the process with outputs through which no secret of its
+// Guarded is the process with outputs through which no secret of its
 // environment and its flags gets out, and nothing that steers a terminal: what
 // servers and files say is shown by every command. What perflab itself tells a
-// terminal goes through a [screen], and what is no text through data.
-func (e Env) guarded() Env {
+// terminal goes through a [screen], and what is no text through [Env.Data].
+func (e Env) Guarded() Env {
 	if _, done := e.Stdout.(*redact.Writer); done {
 		return e
 	}
@@ -40,23 +43,23 @@ func (e Env) guarded() Env {
 		known.Add(e.Getenv("OPENAI_API_KEY"), redact.Mark)
 	}
 	e.out, e.err = e.Stdout, e.Stderr
-	return e.withSecrets(known)
+	return e.WithSecrets(known)
 }
 
-// withSecrets is the process with more secrets that do not get out.
-func (e Env) withSecrets(more redact.Values) Env {
-	e.secrets = e.secrets.Join(more)
+// WithSecrets is the process with more secrets that do not get out.
+func (e Env) WithSecrets(more redact.Values) Env {
+	e.Secrets = e.Secrets.Join(more)
 	if e.out != nil {
-		e.Stdout = redact.NewWriter(e.out, e.secrets)
+		e.Stdout = redact.NewWriter(e.out, e.Secrets)
 	}
 	if e.err != nil {
-		e.Stderr = redact.NewWriter(e.err, e.secrets)
+		e.Stderr = redact.NewWriter(e.err, e.Secrets)
 	}
 	return e
 }
 
-// data is standard output for what is no text.
-func (e Env) data() io.Writer {
+// Data is standard output for what is no text.
+func (e Env) Data() io.Writer {
 	if e.out != nil {
 		return e.out
 	}
@@ -72,9 +75,9 @@ type screen struct {
 
 func (e Env) screen() screen {
 	if e.err == nil {
-		return screen{e.Stderr, e.secrets.Clean}
+		return screen{e.Stderr, e.Secrets.Clean}
 	}
-	return screen{e.err, e.secrets.Clean}
+	return screen{e.err, e.Secrets.Clean}
 }
 
 // control is what a terminal is told to do.
