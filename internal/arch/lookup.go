@@ -89,7 +89,11 @@ func LookupAccelerator(name string) (Accelerator, error) {
 		}
 		names = append(names, a.Name)
 	}
-	return Accelerator{}, fmt.Errorf("unknown accelerator %q: use one of %s, or cpu for a host without one, to measure on", name, strings.Join(names, ", "))
+	meant := ""
+	if near := stat.Nearest(name, names); near != "" {
+		meant = fmt.Sprintf("did you mean %s? Or ", near)
+	}
+	return Accelerator{}, fmt.Errorf("unknown accelerator %q: %suse one of %s, or cpu for a host without one, to measure on", name, meant, strings.Join(names, ", "))
 }
 
 // couple fills in the bandwidth and latency to the device's nearest peers.

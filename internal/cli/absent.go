@@ -1,10 +1,5 @@
 package cli
 
-import (
-	"fmt"
-	"strings"
-)
-
 // vllmOnlyFlags are flags of vllm bench serve that perflab bench does not have, each
 // with the reason or what to give instead: somebody's script will use them.
 var vllmOnlyFlags = map[string]string{
@@ -37,17 +32,4 @@ var vllmOnlyFlags = map[string]string{
 	"random-mm-limit-mm-per-prompt":    "give --random-images",
 
 	"profile": "start the engine's profiler yourself",
-}
-
-// explainUnknown adds to cobra's word on an unknown flag what to do about one
-// that vllm bench serve has.
-func explainUnknown(err error) error {
-	name, ok := strings.CutPrefix(err.Error(), "unknown flag: --")
-	if !ok {
-		return err
-	}
-	if why, ok := vllmOnlyFlags[name]; ok {
-		return fmt.Errorf("there is no --%s here: %s", name, why)
-	}
-	return err
 }

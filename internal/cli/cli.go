@@ -79,7 +79,8 @@ Exit status: 0 done, 1 failed, 2 usage, 3 SLO missed, regression or error found,
 	root.SetVersionTemplate("perflab {{.Version}}\n")
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return console.Usage(fmt.Errorf("%w (see %s --help)", explainUnknown(err), c.CommandPath()))
+		err = console.FlagErrors(c.Flags(), env.Args, err, func(name string) string { return vllmOnlyFlags[name] })
+		return console.Usage(fmt.Errorf("%w (see %s --help)", err, c.CommandPath()))
 	})
 	addCommands(root, env)
 	return root

@@ -27,7 +27,8 @@ func studySchema() ([]byte, error) {
 	if err := describeWorkloads(s); err != nil {
 		return nil, err
 	}
-	requireBaseline(s)
+	requireWhole(s)
+	requireDeclared(s)
 	b, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("encode the schema: %w", err)
@@ -35,14 +36,50 @@ func studySchema() ([]byte, error) {
 	return append(b, '\n'), nil
 }
 
-// requireBaseline has every study give what its gains are counted from: a survey its candidates,
-// the others a baseline.
-func requireBaseline(s *jsonschema.Schema) {
-	survey := jsonschema.NewProperties()
-	survey.Set("strategy", &jsonschema.Schema{Const: study.Survey})
-	s.If = &jsonschema.Schema{Properties: survey, Required: []string{"strategy"}}
+// requireWhole has every study give what its gains are counted from, a survey its candidates and
+// the others a baseline. These and whatever starts from nothing have an engine, and a model where
+// the study has none.
+func requireWhole(s *jsonschema.Schema) {
+	s.If = only("strategy", &jsonschema.Schema{Const: study.Survey})
+	s.If.Required = []string{"strategy"}
 	s.Then = &jsonschema.Schema{Required: []string{"candidates"}}
 	s.Else = &jsonschema.Schema{Required: []string{"baseline"}}
+	model := &jsonschema.Schema{Required: []string{"model"}}
+	whole := only("candidates", &jsonschema.Schema{Items: model})
+	whole.Properties.Set("baseline", model)
+	whole.Properties.Set("reference", model)
+	s.AnyOf = []*jsonschema.Schema{model, whole}
+	for key, list := range s.Properties.FromOldest() {
+		switch key {
+		case "baseline":
+			list.Required = []string{"engine"} // its label has a default
+		case "candidates", "arms":
+			list.Items.Required = append(list.Items.Required, "engine")
+		case "stages":
+			try, _ := list.Items.Properties.Get("try")
+			try.Items.If = only("fresh", &jsonschema.Schema{Const: true})
+			try.Items.If.Required = []string{"fresh"}
+			try.Items.Then = &jsonschema.Schema{Required: []string{"engine"}}
+		}
+	}
+}
+
+// only describes one key of a mapping.
+func only(key string, of *jsonschema.Schema) *jsonschema.Schema {
+	p := jsonschema.NewProperties()
+	p.Set(key, of)
+	return &jsonschema.Schema{Properties: p}
+}
+
+// requireDeclared has a study of simulated engines say what the accuracy is that it asks for.
+func requireDeclared(s *jsonschema.Schema) {
+	accuracy, _ := s.Properties.Get("accuracy")
+	declared, _ := accuracy.Properties.Get("declared")
+	effects, _ := declared.Properties.Get("effects")
+	when, _ := effects.Items.Properties.Get("when")
+	when.MinProperties = new(uint64(1))
+	simulated := only("runtime", only("kind", &jsonschema.Schema{Enum: []any{study.Simulated, study.Predicted}}))
+	s.AllOf = []*jsonschema.Schema{{If: simulated, Then: only("accuracy", &jsonschema.Schema{Required: []string{"declared"}})}}
 }
 
 // describeWorkloads gives the keys of a workload the words that perflab bench

@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
+	"perflab/internal/stat"
 	"slices"
 	"strings"
 	"sync"
@@ -16,7 +18,31 @@ func KnownParam(name string, others ...string) error {
 		}
 		names = append(names, p.Name)
 	}
+	if near := meant(name, names); near != "" {
+		return fmt.Errorf("unknown parameter %q: did you mean %s? perflab engines lists all", name, near)
+	}
 	return fmt.Errorf("unknown parameter %q: use one of %s", name, strings.Join(names, ", "))
+}
+
+// meant is the parameter that was likely meant by a name that is none: that of an engine's flag,
+// or one that is near; "" for none.
+func meant(name string, names []string) string {
+	name = strings.ReplaceAll(strings.TrimLeft(name, "-"), "-", "_")
+	own := map[string]string{}
+	var flags []string
+	for _, e := range All() {
+		for _, p := range e.Params {
+			for _, f := range p.Flags {
+				flag := strings.ReplaceAll(strings.TrimLeft(f, "-"), "-", "_")
+				if strings.HasPrefix(flag, name+"_") || flag == name {
+					return p.Name
+				}
+				own[flag] = p.Name
+				flags = append(flags, flag)
+			}
+		}
+	}
+	return cmp.Or(stat.Nearest(name, names), own[stat.Nearest(name, flags)])
 }
 
 // All lists the engines, the default one first. They are shared: do not change them.
@@ -51,6 +77,9 @@ func ByName(name string) (*Engine, error) {
 			return e, nil
 		}
 		names = append(names, e.Name)
+	}
+	if near := stat.Nearest(name, names); near != "" {
+		return nil, fmt.Errorf("unknown engine %q: did you mean %s?", name, near)
 	}
 	return nil, fmt.Errorf("unknown engine %q: use one of %s", name, strings.Join(names, ", "))
 }

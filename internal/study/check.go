@@ -22,11 +22,12 @@ import (
 )
 
 // check checks every value of a file, first each by itself, then what the study
-// reads besides, then the search as a whole, and resolves the study.
-func check(f *File, doc *yaml.Node) (*Study, []*field.Error) {
+// reads besides, then the search as a whole, and resolves the study. Of one that was not
+// read whole the values are checked that were read.
+func check(f *File, doc *yaml.Node, flawed bool) (*Study, []*field.Error) {
 	c := &checker{s: f, doc: doc}
 	c.values()
-	if len(c.faults) > 0 {
+	if flawed || len(c.faults) > 0 {
 		return nil, c.faults
 	}
 	s, err := resolve(f, c.recipes)
@@ -51,7 +52,7 @@ func (c *checker) values() {
 	s := c.s
 	switch {
 	case s.Name == "":
-		c.add("", "name is missing: give the study a short name")
+		c.add("name", "name is missing: give the study a short name")
 	case !fileName.MatchString(s.Name):
 		c.add("name", "name %q cannot name a directory: use letters, digits, points, - and _", s.Name)
 	}
@@ -70,10 +71,11 @@ func (c *checker) values() {
 	case Survey:
 		c.survey()
 		c.noCatalogueSearch()
-	case Race, Random, Grid, TPE:
-		catalogueChecker{c}.check()
 	default:
-		c.add("strategy", "strategy %q is not known: use %s", s.Strategy, strings.Join(Strategies(), ", "))
+		if !slices.Contains(Strategies(), s.Strategy) {
+			c.add("strategy", "strategy %q is not known: use %s%s", s.Strategy, strings.Join(Strategies(), ", "), strings.Replace(Suggest(s.Strategy, Strategies()), ":", ";", 1))
+		}
+		catalogueChecker{c}.check()
 	}
 	c.engines()
 	c.bench()
@@ -248,12 +250,16 @@ func modelAt(at string, k Candidate) string {
 func (c *checker) hardware() {
 	h := c.s.Hardware
 	switch gpu, err := arch.LookupAccelerator(h.GPU); {
+	case h.GPU == "":
+		c.add("hardware.gpu", "hardware.gpu is missing: an accelerator of perflab sim --list, or cpu for a host without one, to measure on")
 	case err != nil:
 		c.add("hardware.gpu", "%v", err)
 	case !gpu.Known() && c.s.Runtime.modelled():
 		c.add("hardware.gpu", "nothing is known of %s to predict from: name an accelerator of perflab sim --list, or start engines and measure them, with runtime kind process", gpu.Title)
 	}
 	switch {
+	case h.GPUs == 0:
+		c.add("hardware.gpus", "hardware.gpus is missing: say how many devices the study has, from 1 to %d", bench.MostGPUs)
 	case h.GPUs < 1 || h.GPUs > bench.MostGPUs:
 		c.add("hardware.gpus", "gpus is %d: say how many devices the study has, from 1 to %d", h.GPUs, bench.MostGPUs)
 	case h.Nodes < 1:
@@ -293,7 +299,7 @@ func (c *checker) objective() {
 	m, err := result.Lookup(c.s.Objective.Metric)
 	switch {
 	case c.s.Objective.Metric == "":
-		c.add("objective", "objective.metric is missing: total_token_throughput and mean_latency are the usual ones")
+		c.add("objective.metric", "objective.metric is missing: total_token_throughput and mean_latency are the usual ones")
 	case err != nil:
 		c.add("objective.metric", "%v", err)
 	case m.Better == result.Neither:
@@ -317,14 +323,14 @@ func (c *checker) budget() {
 
 func (c *checker) workloads() {
 	if len(c.s.Workloads) == 0 {
-		c.add("workloads", "workloads is empty: name at least one, the first is the primary one")
+		c.add("workloads", "workloads is missing: name at least one, the first is the primary one")
 	}
 	seen, wrong := map[string]bool{}, map[int]bool{}
 	for i, w := range c.s.Workloads {
 		at := c.s.workloadAt(i)
 		switch {
 		case w.Name == "":
-			c.add(at, "workload %d needs a name", i+1)
+			c.add(at+".name", "name is missing: workload %d needs one, for its directories", i+1)
 		case !fileName.MatchString(w.Name), strings.HasSuffix(w.Name, ".tmp"), slices.Contains(reservedNames, w.Name):
 			c.add(at+".name", "workload name %q cannot name a run directory: use another, of letters, digits, points, - and _", w.Name)
 		case seen[w.Name]:
@@ -353,7 +359,7 @@ func (c *checker) runtime() {
 			c.add("runtime.kind", "an existing endpoint cannot be reconfigured: a study with candidates needs hooks.start and hooks.stop, or another runtime kind")
 		}
 	case "":
-		c.add("runtime", "runtime.kind is missing: process, docker, ssh, simulated, predicted or existing")
+		c.add("runtime.kind", "runtime.kind is missing: process, docker, ssh, simulated, predicted or existing")
 	default:
 		c.add("runtime.kind", "runtime kind %q is not known: use process, docker, ssh, simulated, predicted or existing", r.Kind)
 	}
@@ -416,7 +422,7 @@ func (c *checker) baselineAndStages() {
 		c.add("candidates", "candidates belongs to strategy survey, which must be said; a %s study has a baseline", s.Strategy)
 	}
 	if s.Baseline == nil {
-		c.add("", "baseline is missing: the configuration every gain is counted from")
+		c.add("baseline", "baseline is missing: the configuration every gain is counted from")
 	} else {
 		if s.Baseline.Label == "" {
 			s.Baseline.Label = "baseline"
@@ -426,10 +432,10 @@ func (c *checker) baselineAndStages() {
 	for i, st := range s.Stages {
 		at := field.Index("stages", i)
 		if st.Name == "" {
-			c.add(at, "stage %d needs a name", i+1)
+			c.add(at+".name", "name is missing: stage %d needs one, for the report", i+1)
 		}
 		if len(st.Try) == 0 {
-			c.add(at, "stage %q has nothing to try", st.Name)
+			c.add(at+".try", "try is missing: stage %q needs candidates", st.Name)
 		}
 		for j, k := range st.Try {
 			c.candidate(field.Index(at+".try", j), k, k.Fresh)
@@ -443,7 +449,7 @@ func (c *checker) survey() {
 		c.add("strategy", "a survey has candidates only: baseline and stages belong to the other strategies")
 	}
 	if len(s.Survey) == 0 {
-		c.add("", "candidates is missing: a survey measures a list of configurations")
+		c.add("candidates", "candidates is missing: a survey measures a list of configurations")
 	}
 	if s.Budget != (Budget{}) {
 		c.add("budget", "budget belongs to the other strategies: a survey measures all its candidates")

@@ -55,7 +55,7 @@ func (c *checker) accuracy() {
 func (c *checker) questions() {
 	path := c.s.Accuracy.Questions
 	if path == "" {
-		c.add("accuracy", "questions is missing: the path of a JSONL file of question and answer")
+		c.add("accuracy.questions", "questions is missing: the path of a JSONL file of question and answer")
 		return
 	}
 	_, err := ReadQuestions(path)
@@ -73,7 +73,7 @@ func (c *checker) declared() {
 	simulated := kind == Simulated || kind == Predicted
 	switch {
 	case d == nil && simulated:
-		c.add("accuracy", "declared is missing: a simulated engine has no model that could answer, so say what its accuracy is to be")
+		c.add("accuracy.declared", "declared is missing: a simulated engine has no model that could answer, so say what its accuracy is to be")
 		return
 	case d == nil:
 		return
@@ -81,13 +81,13 @@ func (c *checker) declared() {
 		c.add("accuracy.declared", "declared does not apply to runtime kind %s, whose engines answer for themselves", kind)
 		return
 	case d.Base == 0:
-		c.add("accuracy.declared", "base is missing: the share of the questions that is answered right, such as 0.82")
+		c.add("accuracy.declared.base", "base is missing: the share of the questions that is answered right, such as 0.82")
 	}
 	share(c, "accuracy.declared.base", d.Base)
 	for i, e := range d.Effects {
 		at := field.Index("accuracy.declared.effects", i)
 		if len(e.When) == 0 {
-			c.add(at, "when is missing: the model, engine or parameters that have this effect")
+			c.add(at+".when", "when is missing: the model, engine or parameters that have this effect")
 		}
 		for _, name := range slices.Sorted(maps.Keys(e.When)) {
 			if name == "engine" || name == "model" {

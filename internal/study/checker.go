@@ -76,16 +76,16 @@ func (c *checker) engine(at, name string) {
 
 func (c *checker) candidate(at string, k Candidate, whole bool) {
 	if k.Label == "" {
-		c.add(at, "this candidate needs a label")
+		c.add(at+".label", "label is missing: it names the candidate in the report")
 	}
 	c.figure(at, k, whole)
 	if k.Engine != "" {
 		c.engine(at+".engine", k.Engine)
 	} else if whole {
-		c.add(at, "engine is missing: vllm, sglang, trtllm or llamacpp")
+		c.add(at+".engine", "engine is missing: vllm, sglang, trtllm or llamacpp")
 	}
 	if whole && k.Model == "" && c.s.Model == "" {
-		c.add(at, "model is missing, here or at the top of the study")
+		c.add(at+".model", "model is missing, here or at the top of the study")
 	}
 	if !c.params(at+".set", k.Set) {
 		return

@@ -30,7 +30,11 @@ func (c *checker) loadSearches() {
 // loadSearchKeys checks the keys of one search.
 func (c *checker) loadSearchKeys(at string, f *LoadSearch) {
 	whole := func(v float64) bool { return f.Axis != bench.AxisConcurrency || v == math.Trunc(v) }
-	if f.Axis != bench.AxisRate && f.Axis != bench.AxisConcurrency {
+	switch f.Axis {
+	case bench.AxisRate, bench.AxisConcurrency:
+	case "":
+		c.add(at+".axis", "axis is missing: rate or concurrency")
+	default:
 		c.add(at+".axis", "find_max axis %q is not known: rate or concurrency", f.Axis)
 	}
 	if !(f.From > 0) || math.IsInf(f.From, 1) || !whole(f.From) {

@@ -33,7 +33,7 @@ func TestGoalErrors(t *testing.T) {
 		{"no search", find, "num_prompts: 10", "t.yaml:4:21: goodput_rate is found by a search over the load: give the primary workload, a, find_max: {axis: rate, from: 1}"},
 		{"other axis", "axis: rate", "axis: concurrency", "t.yaml:4:21: goodput_rate is found"},
 		{"unknown axis", "axis: rate", "axis: load", `t.yaml:6:116: find_max axis "load" is not known: rate or concurrency`},
-		{"no axis", "axis: rate, ", "", `find_max axis "" is not known`},
+		{"no axis", "axis: rate, ", "", `axis is missing: rate or concurrency`},
 		{"from", "from: 1", "from: -1", "t.yaml:6:128: from is -1"},
 		{"to", "to: 64", "to: 0.5", "t.yaml:6:135: to is 0.5: it must be at least from, 1"},
 		{"precision", "precision: 0.05", "precision: 5", "t.yaml:6:150: precision is 5"},

@@ -41,16 +41,18 @@ func ParseAs(name string, data []byte, strategy string) (*Study, error) {
 		return nil, &Error{name, yamlProblems(err)}
 	}
 	f := &File{}
-	if err := yaml.Load(data, f, yaml.WithKnownFields()); err != nil {
+	err := yaml.Load(data, f, yaml.WithKnownFields())
+	flaws, whole := flawsOf(doc, err)
+	if !whole {
 		return nil, &Error{name, yamlProblems(err)}
 	}
 	if strategy != "" {
 		f.follow(strategy)
 	}
 	f.fill()
-	s, faults := check(f, doc)
-	if len(faults) > 0 {
-		return nil, &Error{name, problems(doc, faults)}
+	s, faults := check(f, doc, len(flaws) > 0)
+	if len(flaws)+len(faults) > 0 {
+		return nil, &Error{name, told(doc, flaws, faults)}
 	}
 	s.path = name
 	return s, nil

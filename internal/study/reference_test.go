@@ -60,7 +60,7 @@ func TestReferenceErrors(t *testing.T) {
 		{"set: {max_num_seqs: 64}", "set: {max_num_seqs: 64}, published: 9", "a published figure is of a whole configuration: give this candidate fresh: true"},
 		{"published: 100", "published: -1", "published is -1: give the figure of the objective as it was published, above 0"},
 		{"engine: trtllm", "engine: foo", "foo"},
-		{"label: theirs, ", "", "this candidate needs a label"},
+		{"label: theirs, ", "", "label is missing"},
 		{"Qwen/Qwen3-8B-FP8", "Qwen/NoSuchModel", "NoSuchModel"},
 		{"source: a page", "sauce: a page", "sauce"},
 	} {

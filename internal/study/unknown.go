@@ -1,7 +1,6 @@
 package study
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -45,16 +44,10 @@ func (c *checker) unknown(at string, use EngineUse, cmd engine.Command) {
 // Suggest ends a sentence on a name that is not known with the nearest of those that are,
 // if any is near.
 func Suggest(name string, known []string) string {
-	bare := strings.TrimLeft(name, "-")
-	far := func(s string) int { return stat.Distance(bare, strings.TrimLeft(s, "-")) }
-	if len(known) == 0 {
-		return ""
+	if best := stat.Nearest(name, known); best != "" {
+		return ": did you mean " + best + "?"
 	}
-	best := slices.MinFunc(known, func(a, b string) int { return cmp.Or(cmp.Compare(far(a), far(b)), strings.Compare(a, b)) })
-	if far(best) > max(2, len(bare)/3) && !strings.HasPrefix(best, name) {
-		return ""
-	}
-	return ": did you mean " + best + "?"
+	return ""
 }
 
 // Unasked is what is wrong with flags that perflab does not know as long as no installed

@@ -13,10 +13,9 @@ import (
 
 // yamlProblems turns the parser's errors into "line:column: text" each.
 func yamlProblems(err error) []string {
-	var many *yaml.LoadErrors
-	if errors.As(err, &many) {
+	if many, ok := loadErrors(err); ok {
 		var out []string
-		for _, e := range many.Errors {
+		for _, e := range many {
 			out = append(out, fmt.Sprintf("%d:%d: %s", max(e.Mark.Line, 1), max(e.Mark.Column, 1), reworded(e.Message)))
 		}
 		return out
@@ -26,6 +25,15 @@ func yamlProblems(err error) []string {
 		return []string{fmt.Sprintf("%s:%s: %s", m[1], m[2], reworded(m[3]))}
 	}
 	return []string{"1:1: " + reworded(loadHead.ReplaceAllString(text, ""))}
+}
+
+// loadErrors are the errors of single places.
+func loadErrors(err error) ([]*yaml.LoadError, bool) {
+	var many *yaml.LoadErrors
+	if !errors.As(err, &many) {
+		return nil, false
+	}
+	return many.Errors, true
 }
 
 // The library gives scanner and parser errors as text: "go-yaml load error in
@@ -39,8 +47,8 @@ var (
 // reworded rewords what the YAML library says about Go.
 func reworded(text string) string {
 	text = strings.TrimSpace(strings.TrimPrefix(text, "yaml: "))
-	if key, ok := between(text, "field ", " not found in type"); ok {
-		return fmt.Sprintf("unknown key %q", key)
+	if key, kind, ok := unknownKey(text); ok {
+		return fmt.Sprintf("unknown key %q%s", key, Suggest(key, keysOfTypes()[kind]))
 	}
 	switch {
 	case strings.HasPrefix(text, "no documents"):
