@@ -9,12 +9,13 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"perflab/internal/cli/console"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"perflab/internal/cli/console"
 )
 
 // runBench runs the command and returns its exit code and what it printed.

@@ -13,11 +13,12 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"perflab/internal/cli/console"
 	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"perflab/internal/cli/console"
 )
 
 // Main runs the command line and returns the exit code. The first interrupt

@@ -4,10 +4,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"perflab/internal/cli/console"
 	"regexp"
 	"strings"
 	"testing"
+
+	"perflab/internal/cli/console"
 )
 
 // TestOutputIsGuarded: what a command shows, an error and its hint too, has no

@@ -2,10 +2,11 @@ package cli
 
 import (
 	"fmt"
-	"perflab/internal/cli/console"
 	"slices"
 	"strconv"
 	"strings"
+
+	"perflab/internal/cli/console"
 )
 
 // benchGroups are the headings of perflab bench --help; a test keeps every flag

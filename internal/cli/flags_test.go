@@ -2,11 +2,12 @@ package cli
 
 import (
 	"bytes"
-	"perflab/internal/cli/console"
 	"strings"
 	"testing"
 
 	"github.com/spf13/pflag"
+
+	"perflab/internal/cli/console"
 )
 
 // TestBenchHelp: every flag stands under exactly one heading, no heading has a

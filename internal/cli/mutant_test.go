@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"perflab/internal/cli/console"
 	"regexp"
 	"runtime/debug"
 	"runtime/metrics"
@@ -21,6 +20,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/txtar"
+
+	"perflab/internal/cli/console"
 )
 
 // Limits of a command that reads a mutant. A seed needs 0.1 s of processor time and 30 MB, of

@@ -3,12 +3,12 @@ package cli
 import (
 	"fmt"
 
+	"github.com/spf13/pflag"
+
 	"perflab/internal/bench"
 	"perflab/internal/cli/console"
 	"perflab/internal/interop"
 	"perflab/internal/workload"
-
-	"github.com/spf13/pflag"
 )
 
 // addFileFlags are the files that bench and report write of a run.

@@ -6,9 +6,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"perflab/internal/load"
-
 	"github.com/google/go-cmp/cmp"
+
+	"perflab/internal/load"
 )
 
 // ran is the progress of a run in which some things happened.

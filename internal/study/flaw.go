@@ -142,8 +142,8 @@ var keysOfTypes = sync.OnceValue(func() map[string][]string {
 				return
 			}
 			all[t.String()] = keysOf(t)
-			for i := range t.NumField() {
-				walk(t.Field(i).Type)
+			for f := range t.Fields() {
+				walk(f.Type)
 			}
 		}
 	}
@@ -154,11 +154,11 @@ var keysOfTypes = sync.OnceValue(func() map[string][]string {
 
 // keysOf are the keys that fill a Go type.
 func keysOf(t reflect.Type) (keys []string) {
-	for i := range t.NumField() {
-		name, option, _ := strings.Cut(t.Field(i).Tag.Get("yaml"), ",")
+	for f := range t.Fields() {
+		name, option, _ := strings.Cut(f.Tag.Get("yaml"), ",")
 		switch {
 		case option == "inline":
-			keys = append(keys, keysOf(t.Field(i).Type)...)
+			keys = append(keys, keysOf(f.Type)...)
 		case name != "" && name != "-":
 			keys = append(keys, name)
 		}
