@@ -86,16 +86,19 @@ every figure.
 own, and print a table of them; --out is then the directory of their directories.
 
 The run directory keeps every call, so that any figure can be computed again:
-perflab report DIR.
+perflab report DIR.`
 
-` + exitRule
+// benchMore is the end of the whole help.
+func benchMore() string {
+	return "\n" + exitRule + "\n\nPresets of bounds, for --goodput (each call) and --slo (at P99):\n  " + strings.Join(result.Presets(), "\n  ") + "\n"
+}
 
 func newBench(env console.Env) *cobra.Command {
 	f := &benchFlags{}
 	c := &cobra.Command{
 		Use:   "bench --model MODEL --base-url URL [flags]",
 		Short: "Drive a workload at an OpenAI-compatible endpoint",
-		Long:  benchLong + "\n\nPresets of bounds, for --goodput (each call) and --slo (at P99):\n  " + strings.Join(result.Presets(), "\n  "),
+		Long:  benchLong,
 		Example: `  # 100 random prompts of 1024 tokens, all at once
   perflab bench --base-url http://127.0.0.1:8000 --model Qwen/Qwen3-32B --num-prompts 100
 
@@ -125,7 +128,7 @@ func newBench(env console.Env) *cobra.Command {
 		},
 	}
 	f.add(c.Flags())
-	console.GroupHelp(c, benchGroups())
+	console.GroupHelp(c, console.Help{Usual: benchUsual, Groups: benchGroups(), More: benchMore()})
 	return c
 }
 

@@ -78,12 +78,12 @@ Exit status: 0 done, 1 failed, 2 usage, 3 SLO missed, regression or error found,
 	root.SetErr(env.Stderr)
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", fmt.Sprintf(".FlagUsagesWrapped %d", console.HelpWidth)))
 	root.SetVersionTemplate("perflab {{.Version}}\n")
-	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		err = console.FlagErrors(c.Flags(), env.Args, err, func(name string) string { return vllmOnlyFlags[name] })
 		return console.Usage(fmt.Errorf("%w (see %s --help)", err, c.CommandPath()))
 	})
 	addCommands(root, env)
+	addCompletions(root)
 	return root
 }
 
@@ -97,6 +97,7 @@ func addCommands(root *cobra.Command, env console.Env) {
 		{"engines", "Engines:", []*cobra.Command{newEngines(env), newRender(env)}},
 		{"simulate", "Without a GPU:", []*cobra.Command{newSim(env), newPredict(env), newCalibrate(env)}},
 		{"results", "Results:", []*cobra.Command{newReport(env), newCompare(env), newImport(env), newExport(env), newAudit(env)}},
+		{"machine", "This machine and this program:", []*cobra.Command{newSelfcheck(env)}},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
 		for _, c := range g.commands {
@@ -104,7 +105,9 @@ func addCommands(root *cobra.Command, env console.Env) {
 			root.AddCommand(c)
 		}
 	}
-	root.AddCommand(newSelfcheck(env), newTruthServer(env))
+	root.AddCommand(newTruthServer(env))
+	root.SetHelpCommandGroupID("machine")
+	root.SetCompletionCommandGroupID("machine")
 }
 
 // nearest says which command may have been meant.

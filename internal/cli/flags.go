@@ -9,6 +9,10 @@ import (
 	"perflab/internal/cli/console"
 )
 
+// benchUsual are the flags of perflab bench that most runs need.
+const benchUsual = "base-url model backend dataset-name dataset-path num-prompts random-input-len random-output-len request-rate max-concurrency duration " +
+	"seed tokenizer goodput slo sweep find-max repeat out html save-result help"
+
 // benchGroups are the headings of perflab bench --help; a test keeps every flag
 // under one of them.
 func benchGroups() []console.FlagGroup {

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -33,11 +35,7 @@ func TestBenchHelp(t *testing.T) {
 		}
 	})
 
-	var out bytes.Buffer
-	if code := Main(console.Env{Args: []string{"bench", "--help"}, Stdout: &out, Stderr: &out, Getenv: func(string) string { return "" }}); code != exitDone {
-		t.Fatalf("exit %d", code)
-	}
-	text := out.String()
+	text := helpOf(t, "bench", "--help=all")
 	for line := range strings.Lines(text) {
 		if n := len(strings.TrimRight(line, "\n")); n > console.HelpWidth {
 			t.Errorf("%d columns: %s", n, line)
@@ -47,6 +45,64 @@ func TestBenchHelp(t *testing.T) {
 		if !strings.Contains(text, want) {
 			t.Errorf("the help lacks %q", want)
 		}
+	}
+}
+
+// TestShortHelp: the help of bench shows the usual flags on a page, and says that there are more.
+func TestShortHelp(t *testing.T) {
+	text := helpOf(t, "bench", "--help")
+	fs := newBench(console.Env{}).Flags()
+	for name := range strings.FieldsSeq(benchUsual) {
+		if fs.Lookup(name) == nil || !strings.Contains(text, "--"+name+" ") {
+			t.Errorf("the help lacks --%s", name)
+		}
+	}
+	if n := strings.Count(text, "\n"); n > 100 || !strings.Contains(text, "flags more: perflab bench --help=all") || strings.Contains(text, "--ramp-up-strategy") {
+		t.Errorf("%d lines:\n%s", n, text)
+	}
+}
+
+// helpOf is what a command line prints that ends well.
+func helpOf(t *testing.T, args ...string) string {
+	t.Helper()
+	var out bytes.Buffer
+	if code := Main(console.Env{Args: args, Stdout: &out, Stderr: &out, Getenv: func(string) string { return "" }}); code != exitDone {
+		t.Fatalf("%q: exit %d:\n%s", args, code, out.String())
+	}
+	return out.String()
+}
+
+// TestCompletion: shells complete the values of flags and the arguments of commands.
+func TestCompletion(t *testing.T) {
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"bench", "--model", "qwen/qwen3-8"}, "Qwen/Qwen3-8B\n"},
+		{[]string{"bench", "--dataset-name", "sh"}, "sharegpt\nshared-prefix\n"},
+		{[]string{"bench", "--backend", "anth"}, "anthropic\n"},
+		{[]string{"predict", "--gpu", "h2"}, "h200\nh20\n"},
+		{[]string{"predict", "--objective", "total_tok"}, "total_token_throughput\n"},
+		{[]string{"tune", "--strategy", "s"}, "staged\nsurvey\n"},
+		{[]string{"engines", "s"}, "sglang\n"},
+		{[]string{"tune", ""}, "yaml\nyml\n"},
+	} {
+		if got := helpOf(t, append([]string{"__complete"}, tt.args...)...); !strings.HasPrefix(got, tt.want) {
+			t.Errorf("%q: %q, want %q", tt.args, got, tt.want)
+		}
+	}
+	dir := t.TempDir()
+	t.Chdir(dir)
+	for _, run := range []string{"perflab-out/bench-1/header.json", "perflab-out/quickstart/study.json", "perflab-out/other/notes.txt"} {
+		if err := os.MkdirAll(filepath.Dir(run), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(run, nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := helpOf(t, "__complete", "report", "perf"); !strings.HasPrefix(got, "perflab-out/bench-1\nperflab-out/quickstart\n:") {
+		t.Errorf("runs: %q", got)
 	}
 }
 

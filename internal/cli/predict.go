@@ -105,7 +105,7 @@ func newPredict(env console.Env) *cobra.Command {
 		},
 	}
 	f.add(c.Flags())
-	console.GroupHelp(c, predictGroups())
+	console.GroupHelp(c, console.Help{Groups: predictGroups()})
 	return c
 }
 
