@@ -122,5 +122,5 @@ func addUntilFlags(fs *pflag.FlagSet, w *workload.Spec) {
 func addModelFlags(fs *pflag.FlagSet, w *workload.Spec) {
 	fs.StringSliceVar(&w.LoraModules, "lora-modules", nil, "names of LoRA adapters, a,b,c, sent as the model in place of --model")
 	fs.StringVar(&w.LoraAssignment, "lora-assignment", "", "random or round-robin: which request gets which adapter (default random)")
-	fs.StringVar(&w.RandomImageSize, "random-image-size", "", "size of --random-images in pixels, 512x512 or 256x256-1024x1024 (default 512x512)")
+	fs.StringVar(&w.RandomImageSize, "random-image-size", "", "size of --random-images in pixels, 512x512 or 256x256-1024x1024, or several with their shares, 256x256:0.5,1280x720:0.5 (default 512x512)")
 }

@@ -250,7 +250,7 @@ func checkModelsAndImages(s, d Spec, f *faults) {
 	if s.RandomImageSize != "" && s.RandomImages == 0 {
 		f.add("random_image_size", "applies with [random_images] only")
 	} else {
-		_, err := parseImageSize(s.RandomImageSize)
+		_, err := parseImageSizes(s.RandomImageSize)
 		f.join(err)
 	}
 }

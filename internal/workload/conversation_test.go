@@ -255,6 +255,9 @@ func TestTalkFaults(t *testing.T) {
 		{Spec{LoraModules: []string{"a", ""}}, "lora_modules: a, has an empty name"},
 		{Spec{RandomImageSize: "5x5"}, "random_image_size: applies with random_images only"},
 		{Spec{RandomImages: 1, RandomImageSize: "5"}, `random_image_size: "5": write 512x512 or 256x256-1024x1024, up to 8192`},
+		{Spec{RandomImages: 1, RandomImageSize: "5x5,6x6"}, `random_image_size: "5x5,6x6": several sizes have shares, as 256x256:0.5,1280x720:0.5, and one has none`},
+		{Spec{RandomImages: 1, RandomImageSize: "5x5:0.5"}, `random_image_size: "5x5:0.5": several sizes have shares, as 256x256:0.5,1280x720:0.5, and one has none`},
+		{Spec{RandomImages: 1, RandomImageSize: "5x5:0.5,6x6:0"}, `random_image_size: "5x5:0.5,6x6:0": the share "0" is no number above 0`},
 		{Spec{RandomImages: 1, RandomImageSize: "9x5-5x9"}, `random_image_size: "9x5-5x9": the first size is larger than the second`},
 		{Spec{Dataset: "jsonl", Path: "x", RandomImages: 1}, "random_images: applies to dataset_name random or conversations, not jsonl"},
 	} {

@@ -23,43 +23,95 @@ const (
 	maxSide   = 8192
 )
 
-// sizes are the smallest and the largest width and height of images.
-type sizes struct{ low, high image.Point }
+// sizes are the smallest and the largest width and height of images, and the share of
+// the images that are of them.
+type sizes struct {
+	low, high image.Point
+	share     float64
+}
 
-// parseImageSize reads WxH or WxH-WxH; "" is nothing.
-func parseImageSize(text string) (sizes, error) {
+// parseImageSizes reads sizes WxH or WxH-WxH, several with their shares: 256x256:0.5,1280x720:0.5.
+// "" is nothing.
+func parseImageSizes(text string) ([]sizes, error) {
 	if text == "" {
-		return sizes{}, nil
+		return nil, nil
 	}
+	var all []sizes
+	total := 0.0
+	for part := range strings.SplitSeq(text, ",") {
+		z := sizes{share: 1}
+		size, share, shared := strings.Cut(part, ":")
+		if shared != strings.Contains(text, ",") {
+			return nil, field.Errorf("random_image_size", "%q: several sizes have shares, as 256x256:0.5,1280x720:0.5, and one has none", text)
+		}
+		if shared {
+			var err error
+			if z.share, err = strconv.ParseFloat(share, 64); err != nil || !(z.share > 0 && z.share <= maxShare) {
+				return nil, field.Errorf("random_image_size", "%q: the share %q is no number above 0", text, share)
+			}
+		}
+		var err error
+		if z.low, z.high, err = parseImageSize(size); err != nil {
+			return nil, err
+		}
+		total += z.share
+		all = append(all, z)
+	}
+	for i := range all {
+		all[i].share /= total
+	}
+	return all, nil
+}
+
+// maxShare keeps the sum of shares a number.
+const maxShare = 1e9
+
+// parseImageSize reads WxH or WxH-WxH.
+func parseImageSize(text string) (low, high image.Point, err error) {
 	left, right, both := strings.Cut(text, "-")
 	if !both {
 		right = left
 	}
-	var z sizes
 	for _, side := range []struct {
 		text string
 		to   *image.Point
-	}{{left, &z.low}, {right, &z.high}} {
+	}{{left, &low}, {right, &high}} {
 		w, h, _ := strings.Cut(side.text, "x")
 		var errW, errH error
 		side.to.X, errW = strconv.Atoi(w)
 		side.to.Y, errH = strconv.Atoi(h)
 		if errW != nil || errH != nil || min(side.to.X, side.to.Y) < 1 || max(side.to.X, side.to.Y) > maxSide {
-			return sizes{}, field.Errorf("random_image_size", "%q: write 512x512 or 256x256-1024x1024, up to %d", text, maxSide)
+			return low, high, field.Errorf("random_image_size", "%q: write 512x512 or 256x256-1024x1024, up to %d", text, maxSide)
 		}
 	}
-	if z.low.X > z.high.X || z.low.Y > z.high.Y {
-		return sizes{}, field.Errorf("random_image_size", "%q: the first size is larger than the second", text)
+	if low.X > high.X || low.Y > high.Y {
+		return low, high, field.Errorf("random_image_size", "%q: the first size is larger than the second", text)
 	}
-	return z, nil
+	return low, high, nil
+}
+
+// drawSize is one of several sizes, by their shares; one alone is not drawn, so that
+// its images are those that it had before there were several.
+func drawSize(rng *rand.Rand, all []sizes) sizes {
+	if len(all) == 1 {
+		return all[0]
+	}
+	at := rng.Float64()
+	for _, z := range all {
+		if at -= z.share; at < 0 {
+			return z
+		}
+	}
+	return all[len(all)-1]
 }
 
 // syntheticImages are the made-up images of one request, as data: URLs.
 func syntheticImages(s Spec, index int) []string {
-	z, _ := parseImageSize(s.RandomImageSize) // Validate has seen the error
+	all, _ := parseImageSizes(s.RandomImageSize) // Validate has seen the error
 	out := make([]string, s.RandomImages)
 	for i := range out {
 		rng := stat.Stream(s.Seed, fmt.Sprintf("image %d %d", index, i))
+		z := drawSize(rng, all)
 		out[i] = dataURL("image/jpeg", picture(rng,
 			z.low.X+rng.IntN(z.high.X-z.low.X+1), z.low.Y+rng.IntN(z.high.Y-z.low.Y+1)))
 	}

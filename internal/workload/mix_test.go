@@ -57,6 +57,31 @@ func TestLoRA(t *testing.T) {
 	}
 }
 
+// TestImageShares: of several sizes each has its share, within four standard deviations.
+func TestImageShares(t *testing.T) {
+	const n = 400
+	counts := map[image.Point]int{}
+	for r := range mustOpen(t, Spec{NumPrompts: n, RandomInputLen: 2, RandomImages: 1, RandomImageSize: "8x8:1,16x8:2,8x24:1"}).All() {
+		data, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(r.Images[0], "data:image/jpeg;base64,"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, _, err := image.DecodeConfig(bytes.NewReader(data))
+		if err != nil {
+			t.Fatal(err)
+		}
+		counts[image.Pt(c.Width, c.Height)]++
+	}
+	for size, share := range map[image.Point]float64{{X: 8, Y: 8}: 0.25, {X: 16, Y: 8}: 0.5, {X: 8, Y: 24}: 0.25} {
+		if off := math.Abs(float64(counts[size]) - share*n); off > 4*math.Sqrt(n*share*(1-share)) {
+			t.Errorf("%d of %d images are %v, which has a share of %g", counts[size], n, size, share)
+		}
+	}
+	if len(counts) != 3 {
+		t.Errorf("sizes %v", counts)
+	}
+}
+
 func TestImages(t *testing.T) {
 	w := mustOpen(t, Spec{Dataset: "conversations", NumPrompts: 6, Turns: "2", RandomImages: 2, RandomImageSize: "17x40-60x43"})
 	turns, _ := walk(w, slices.Collect(w.All()), said)
