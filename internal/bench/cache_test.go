@@ -25,7 +25,8 @@ import (
 
 // listener is a server that remembers what it was asked, in order.
 type listener struct {
-	url string
+	url    string
+	answer http.HandlerFunc
 
 	mu      sync.Mutex
 	prompts []string
@@ -38,7 +39,7 @@ func listen(t *testing.T) *listener {
 	t.Helper()
 	l := &listener{}
 	mux := http.NewServeMux()
-	answer := func(w http.ResponseWriter, r *http.Request) {
+	l.answer = func(w http.ResponseWriter, r *http.Request) {
 		var body struct {
 			Model     string `json:"model"`
 			Prompt    string `json:"prompt"`
@@ -63,8 +64,8 @@ func listen(t *testing.T) *listener {
 		}
 		fmt.Fprint(w, "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":5,\"completion_tokens\":2}}\n\ndata: [DONE]\n\n")
 	}
-	mux.HandleFunc("POST /v1/completions", answer)
-	mux.HandleFunc("POST /v1/chat/completions", answer)
+	mux.HandleFunc("POST /v1/completions", l.answer)
+	mux.HandleFunc("POST /v1/chat/completions", l.answer)
 	s := httptest.NewServer(mux)
 	t.Cleanup(s.Close)
 	l.url = s.URL

@@ -72,9 +72,14 @@ func (b Runner) Run(ctx context.Context) (*Outcome, error) {
 	if err := b.open(ctx, w, clients); err != nil {
 		return nil, err
 	}
+	unprofile, err := b.profile(ctx, clients)
+	if err != nil {
+		return nil, err
+	}
 	out, err := b.measure(ctx, h, w, tok, clients, cache, rec)
+	profileNote := unprofile()
 	if out != nil {
-		out.Notes = notes(note, capacity, cacheNote, w.Known(), droppedRows(w), conversations(w, out.Client))
+		out.Notes = notes(note, capacity, cacheNote, profileNote, w.Known(), droppedRows(w), conversations(w, out.Client))
 	}
 	return out, err
 }
@@ -244,7 +249,7 @@ func (b Runner) measure(ctx context.Context, h result.Header, w *workload.Worklo
 		out.Totals = sentTotals(acc)
 	}
 	out.Client = &stats.Client
-	out.Client.Precision = precision.found()
+	out.Client.Precision, out.Client.Profiled = precision.found(), b.Spec.Profile
 	out.Client.Sockets, out.Client.Opened = sockets(clients)
 	rec.Stop()
 	out.Readings = usableReadings(rec.Readings(stats.Start), h.Simulated)

@@ -58,6 +58,7 @@ const (
 	PhaseReset     = "emptying the prefix cache"
 	PhaseFilling   = "filling the prefix cache"
 	PhaseMeasuring = "measuring"
+	PhaseProfile   = "writing the profile"
 )
 
 func (b Runner) phase(text string) {
@@ -72,7 +73,8 @@ func (b Runner) config(target string) openai.Config {
 	return openai.Config{
 		BaseURL: target, Backend: s.Backend, Endpoint: s.Endpoint, Model: s.Model,
 		APIKey: b.APIKey, Headers: s.Headers, ExtraBody: s.ExtraBody,
-		Temperature: s.Temperature, TopP: s.TopP, Insecure: s.Insecure,
+		Temperature: s.Temperature, TopP: s.TopP, TopK: s.TopK, MinP: s.MinP,
+		FrequencyPenalty: s.FrequencyPenalty, PresencePenalty: s.PresencePenalty, RepetitionPenalty: s.RepetitionPenalty, Insecure: s.Insecure,
 		FirstTokenTimeout: s.FirstTokenTimeout, IdleTimeout: s.IdleTimeout, TotalTimeout: s.TotalTimeout,
 	}
 }

@@ -29,15 +29,23 @@ type Spec struct {
 	Endpoint string   `json:"endpoint,omitempty"`
 	Model    string   `json:"model"`
 
-	Headers     map[string]string `json:"headers,omitempty"` // values never leave the process: see redacted
-	ExtraBody   json.RawMessage   `json:"extra_body,omitempty"`
-	Temperature *float64          `json:"temperature,omitempty"`
-	TopP        *float64          `json:"top_p,omitempty"`
-	Insecure    bool              `json:"insecure,omitempty"`
+	Headers   map[string]string `json:"headers,omitempty"` // values never leave the process: see redacted
+	ExtraBody json.RawMessage   `json:"extra_body,omitempty"`
+	Insecure  bool              `json:"insecure,omitempty"`
+
+	// Sampling parameters; nil: the server's default.
+	Temperature       *float64 `json:"temperature,omitempty"`
+	TopP              *float64 `json:"top_p,omitempty"`
+	TopK              *int     `json:"top_k,omitempty"`
+	MinP              *float64 `json:"min_p,omitempty"`
+	FrequencyPenalty  *float64 `json:"frequency_penalty,omitempty"`
+	PresencePenalty   *float64 `json:"presence_penalty,omitempty"`
+	RepetitionPenalty *float64 `json:"repetition_penalty,omitempty"`
 
 	Workload workload.Spec `json:"workload"`
 	Warmups  int           `json:"num_warmups"`
 	Cache    string        `json:"cache,omitempty"` // unique (""), reset, warm, shared
+	Profile  bool          `json:"profile,omitempty"`
 
 	ReadyTimeout      time.Duration `json:"ready_timeout_ns,omitempty"`
 	FirstTokenTimeout time.Duration `json:"timeout_first_token_ns,omitempty"`
@@ -113,6 +121,17 @@ func (s Spec) Validate() error {
 	}
 	errs = append(errs, s.Workload.Validate(), s.checkPrecision(), ChatOnly(s.Workload, s.Backend), ScenarioFits(s.Workload.Scenario, s.Backend))
 	return errors.Join(errs...)
+}
+
+// CheckTargets checks what only the client of an endpoint knows: the form of its
+// URLs, and whether backend, path and sampling agree.
+func (s Spec) CheckTargets() error {
+	for _, target := range s.Targets {
+		if _, err := openai.New(Runner{Spec: s}.config(target)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // CheckCache says what is wrong with the spec's policy.

@@ -44,8 +44,6 @@ type benchFlags struct {
 	extraBody        string
 	metadata         []string
 	label            string
-	temperature      float64
-	topP             float64
 	readyS           float64
 	percentiles      string
 	shownPercentiles []float64 // percentiles, parsed
@@ -96,7 +94,7 @@ func benchMore() string {
 func newBench(env console.Env) *cobra.Command {
 	f := &benchFlags{}
 	c := &cobra.Command{
-		Use:   "bench --model MODEL --base-url URL [flags]",
+		Use:   "bench [--model MODEL] --base-url URL [flags]",
 		Short: "Drive a workload at an OpenAI-compatible endpoint",
 		Long:  benchLong,
 		Example: `  # 100 random prompts of 1024 tokens, all at once
@@ -121,6 +119,9 @@ func newBench(env console.Env) *cobra.Command {
 			if err := f.complete(c.Flags()); err != nil {
 				return console.Usage(err)
 			}
+			if err := f.askModel(c.Context(), env); err != nil {
+				return err
+			}
 			if kind := f.series.kind(c.Flags()); kind != "" {
 				return runSeries(c.Context(), env, f, kind)
 			}
@@ -140,7 +141,7 @@ func (f *benchFlags) add(fs *pflag.FlagSet) {
 	fs.IntVar(&f.port, "port", 8000, "endpoint's port, without --base-url")
 	fs.StringVar(&s.Backend, "backend", "openai-chat", "API to speak: openai-chat (/v1/chat/completions), openai or vllm (/v1/completions), openai-responses (/v1/responses), anthropic (/v1/messages), sglang (/generate), openai-embeddings (/v1/embeddings), rerank (/v1/rerank), score (/score), pooling (/pooling)")
 	fs.StringVar(&s.Endpoint, "endpoint", "", "path of the API when it is not the backend's usual one")
-	fs.StringVar(&s.Model, "model", "", "model name sent with each request")
+	fs.StringVar(&s.Model, "model", "", "model name sent with each request (default the first that the server lists)")
 	fs.StringVar(&f.served, "served-model-name", "", "name the server serves it under, when it is not --model")
 	addWorkloadFlags(fs, &s.Workload, &f.rate)
 	addUntilFlags(fs, &s.Workload)
@@ -150,10 +151,10 @@ func (f *benchFlags) add(fs *pflag.FlagSet) {
 	fs.DurationVar(&s.FirstTokenTimeout, "timeout-first-token", 10*time.Minute, "give a request up without a token for this long")
 	fs.DurationVar(&s.IdleTimeout, "timeout-idle", 2*time.Minute, "give a stream up after a gap this long")
 	fs.DurationVar(&s.TotalTimeout, "timeout-total", 6*time.Hour, "give a request up after this long")
-	fs.Float64Var(&f.temperature, "temperature", 0, "sampling temperature; the server's default when not given")
-	fs.Float64Var(&f.topP, "top-p", 1, "nucleus sampling; the server's default when not given")
+	addSamplingFlags(fs, s)
 	fs.StringArrayVar(&f.headers, "header", nil, "KEY=VALUE sent with each request; repeatable; values are not stored")
 	fs.StringVar(&f.extraBody, "extra-body", "", "JSON object merged into each request's body")
+	fs.BoolVar(&s.Profile, "profile", false, "have the server's profiler run during the load (vLLM with --profiler-config, SGLang)")
 	fs.BoolVar(&s.Insecure, "insecure", false, "accept any TLS certificate")
 	fs.StringVar(&f.sections, "percentile-metrics", "ttft,tpot,itl,e2el", "sections of the block")
 	fs.StringVar(&f.percentiles, "metric-percentiles", "99", "percentiles of the block, such as 50,95,99.9")
@@ -222,10 +223,12 @@ func (f *benchFlags) complete(fs *pflag.FlagSet) error {
 	if f.maxErrors < 0 || f.maxErrors > 1 {
 		note(fmt.Errorf("--max-error-rate is %g: it is a share between 0 and 1", f.maxErrors))
 	}
-	if err := s.Validate(); err != nil {
+	known := *s
+	known.Model = cmp.Or(s.Model, "asked") // of the server, when all else is right
+	if err := known.Validate(); err != nil {
 		note(err)
 	} else {
-		note(f.checkTargets())
+		note(s.CheckTargets())
 		note(f.series.check(fs, *s))
 	}
 	if f.out == "" {
@@ -235,18 +238,25 @@ func (f *benchFlags) complete(fs *pflag.FlagSet) error {
 	return errors.Join(errs...)
 }
 
-// checkTargets checks what only the client of an endpoint knows: the form of its
-// URLs and whether backend and path agree.
-func (f *benchFlags) checkTargets() error {
-	for _, target := range f.spec.Targets {
-		if _, err := openai.New(openai.Config{
-			BaseURL: target, Backend: f.spec.Backend, Endpoint: f.spec.Endpoint, ExtraBody: f.spec.ExtraBody,
-			Temperature: f.spec.Temperature, TopP: f.spec.TopP, Headers: f.spec.Headers,
-		}); err != nil {
-			return err
+// addSamplingFlags are the flags that say how tokens are drawn.
+func addSamplingFlags(fs *pflag.FlagSet, s *bench.Spec) {
+	fs.Var(console.OptionalFloat(&s.Temperature), "temperature", "sampling temperature; as of the next ones the server's default when not given")
+	fs.Var(console.OptionalFloat(&s.TopP), "top-p", "nucleus sampling")
+	fs.Var(console.OptionalInt(&s.TopK), "top-k", "sample from this many tokens")
+	fs.Var(console.OptionalFloat(&s.MinP), "min-p", "least probability, as a share of the likeliest token's")
+	fs.Var(console.OptionalFloat(&s.FrequencyPenalty), "frequency-penalty", "penalty by how often a token has come")
+	fs.Var(console.OptionalFloat(&s.PresencePenalty), "presence-penalty", "penalty for tokens that have come")
+	fs.Var(console.OptionalFloat(&s.RepetitionPenalty), "repetition-penalty", "factor against tokens that have come, in the prompt too")
+}
+
+// askModel asks the server for the model that no flag names.
+func (f *benchFlags) askModel(ctx context.Context, env console.Env) (err error) {
+	if f.spec.Model == "" {
+		if f.spec.Model, err = (bench.Runner{Spec: f.spec, APIKey: env.Getenv("OPENAI_API_KEY")}).FirstModel(ctx); err == nil {
+			fmt.Fprintf(env.Stderr, "model: %s, the first that the server lists\n", f.spec.Model)
 		}
 	}
-	return nil
+	return err
 }
 
 func (f *benchFlags) request(fs *pflag.FlagSet) error {
@@ -264,12 +274,6 @@ func (f *benchFlags) request(fs *pflag.FlagSet) error {
 		if t.d <= 0 {
 			return fmt.Errorf("--%s is %v: it must be above 0", t.name, t.d)
 		}
-	}
-	if fs.Changed("temperature") {
-		s.Temperature = &f.temperature
-	}
-	if fs.Changed("top-p") {
-		s.TopP = &f.topP
 	}
 	if f.extraBody != "" {
 		var object map[string]any

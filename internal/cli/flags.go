@@ -17,14 +17,14 @@ const benchUsual = "base-url model backend dataset-name dataset-path num-prompts
 // under one of them.
 func benchGroups() []console.FlagGroup {
 	return []console.FlagGroup{
-		{Title: "Endpoint", Flags: "base-url host port backend endpoint model served-model-name header extra-body temperature top-p insecure " +
+		{Title: "Endpoint", Flags: "base-url host port backend endpoint model served-model-name header extra-body temperature top-p top-k min-p frequency-penalty presence-penalty repetition-penalty insecure " +
 			"ready-check-timeout-sec timeout-first-token timeout-idle timeout-total"},
 		{Title: "Workload", Flags: "dataset-name num-prompts seed cache nonce tokenizer ignore-eos lora-modules lora-assignment"},
 		{Title: "Shape of the load", Flags: "request-rate arrival burstiness max-concurrency steps duration ramp-up-strategy ramp-up-start-rps ramp-up-end-rps speed"},
 		{Title: "Made-up prompts", Flags: datasetFlags("Made-up prompts") + " random-image-size"},
 		{Title: "Prompts of a file", Flags: "dataset-path " + datasetFlags("Prompts of a file")},
 		{Title: "Conversations", Flags: datasetFlags("Conversations")},
-		{Title: "Measurement", Flags: "until-precision until-metric num-warmups percentile-metrics metric-percentiles goodput slo max-error-rate compat"},
+		{Title: "Measurement", Flags: "until-precision until-metric num-warmups profile percentile-metrics metric-percentiles goodput slo max-error-rate compat"},
 		{Title: "Telemetry and cost", Flags: "telemetry telemetry-interval telemetry-gpus price-per-hour gpus"},
 		{Title: "Series of runs", Flags: "sweep sweep-points find-max find-max-from find-max-to find-max-precision find-max-requests find-max-seconds repeat repeat-same-seed"},
 		{Title: "Output", Flags: "out block html parquet metrics-addr save-result append-result save-detailed result-dir result-filename label metadata"},

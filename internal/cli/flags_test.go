@@ -41,7 +41,7 @@ func TestBenchHelp(t *testing.T) {
 			t.Errorf("%d columns: %s", n, line)
 		}
 	}
-	for _, want := range []string{"Usage:\n  perflab bench --model MODEL", "\nEndpoint:\n      --base-url", "\nOutput:\n      --out", "-h, --help"} {
+	for _, want := range []string{"Usage:\n  perflab bench [--model MODEL]", "\nEndpoint:\n      --base-url", "\nOutput:\n      --out", "-h, --help"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the help lacks %q", want)
 		}

@@ -209,7 +209,11 @@ func (c *Client) get(ctx context.Context, path string) (answer, error) {
 // ask sends a question that is no part of a measurement, with a JSON body
 // unless it is nil.
 func (c *Client) ask(ctx context.Context, method, path string, body []byte) (answer, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, probeTimeout, errProbe)
+	return c.askWithin(ctx, probeTimeout, method, path, body)
+}
+
+func (c *Client) askWithin(ctx context.Context, timeout time.Duration, method, path string, body []byte) (answer, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errProbe)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, c.root+path, bytes.NewReader(body))
 	if err != nil {

@@ -103,6 +103,7 @@ type Client struct {
 	Stolen   float64       `json:"stolen,omitzero"`            // share of the machine's CPU time that its host took away
 	Memory   int64         `json:"peak_memory_bytes,omitzero"` // the most that this process has had, before the run too
 	Machine  *Machine      `json:"machine,omitempty"`          // who used its processors; nil: not known
+	Profiled bool          `json:"profiled,omitempty"`         // the server's profiler ran
 	Cache    *CacheUse     `json:"cache,omitempty"`            // the server's prefix cache over the run, where it tells
 	Unsent   int           `json:"unsent_turns,omitzero"`      // of conversations, given up because the turn before failed
 	Partial  bool          `json:"partial"`                    // stopped before the end

@@ -55,6 +55,9 @@ func Judge(a *result.Analysis) result.Verdict {
 		add("simulated", result.Sound, simulatedText(a))
 	}
 	run(check{"partial", judgePartial})
+	if a.Client != nil && a.Client.Profiled {
+		add("profiled", result.Noted, "the server's profiler ran, which slows it: these figures are not those of the server without it")
+	}
 	if a.Completed == 0 {
 		run(check{"failures", judgeFailures})
 		add("no_calls", result.Voided, "no call succeeded: there is nothing to measure")
