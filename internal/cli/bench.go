@@ -76,6 +76,9 @@ Flags are those of vllm bench serve; a flag that does not apply to the chosen
 dataset or arrival is an error. The API key comes from OPENAI_API_KEY and is
 stored nowhere.
 
+perflab bench serve ... runs a command line of vllm bench serve as it is, with
+that client's defaults; docs/from-vllm.md has its flags beside these.
+
 Latencies count from the moment a request was sent, as in other tools; those
 from the moment it was due carry _due in their name. docs/metrics.md defines
 every figure.
@@ -111,7 +114,7 @@ func newBench(env console.Env) *cobra.Command {
     --num-prompts 300 --speed 10`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return console.Usage(fmt.Errorf("%q is no flag: where a flag takes several values, repeat it (--metadata a=1 --metadata b=2) or join --goodput's by commas", args[0]))
+				return console.Usage(fmt.Errorf("%q is no flag, and no flag before it takes it as a value (see perflab bench --help)", args[0]))
 			}
 			return nil
 		},

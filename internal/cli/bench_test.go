@@ -72,7 +72,7 @@ func TestBenchRefuses(t *testing.T) {
 		args []string
 		want string
 	}{
-		"several values":        {[]string{"--goodput", "ttft:5", "tpot:5"}, `"tpot:5" is no flag`},
+		"a word":                {[]string{"--max-concurrency", "2", "tpot:5"}, `"tpot:5" is no flag`},
 		"a flag of nobody":      {[]string{"--nonsense"}, "unknown flag: --nonsense (see perflab bench --help)"},
 		"no prompts":            {[]string{"--num-prompts", "0"}, "--num-prompts is 0: it must be above 0"},
 		"no output":             {[]string{"--random-output-len", "0"}, "--random-output-len is 0"},

@@ -48,6 +48,10 @@ func Main(env console.Env) int {
 		case <-done:
 		}
 	}()
+	var err error
+	if env.Args, err = fromVLLM(env); err != nil {
+		return conclude(env, err)
+	}
 	root := newRoot(env)
 	root.SetArgs(env.Args)
 	return conclude(env, root.ExecuteContext(ctx))
@@ -79,7 +83,7 @@ Exit status: 0 done, 1 failed, 2 usage, 3 SLO missed, regression or error found,
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", fmt.Sprintf(".FlagUsagesWrapped %d", console.HelpWidth)))
 	root.SetVersionTemplate("perflab {{.Version}}\n")
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		err = console.FlagErrors(c.Flags(), env.Args, err, func(name string) string { return vllmOnlyFlags[name] })
+		err = console.FlagErrors(c.Flags(), env.Args, err)
 		return console.Usage(fmt.Errorf("%w (see %s --help)", err, c.CommandPath()))
 	})
 	addCommands(root, env)

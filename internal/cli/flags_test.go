@@ -2,14 +2,19 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/spf13/pflag"
 
 	"perflab/internal/cli/console"
+	"perflab/internal/interop/vllmbench"
+	"perflab/internal/openai"
+	"perflab/internal/workload"
 )
 
 // TestBenchHelp: every flag stands under exactly one heading, no heading has a
@@ -106,17 +111,34 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
-// TestAbsentFlags: what is said not to be there is not there.
-func TestAbsentFlags(t *testing.T) {
+// TestVLLMFlags: of vLLM's flags what is the same exists here, what is refused does not
+// unless it came later, and what is to be given instead exists.
+func TestVLLMFlags(t *testing.T) {
 	fs := newBench(console.Env{}).Flags()
-	for name, why := range vllmOnlyFlags {
-		if fs.Lookup(name) != nil {
-			t.Errorf("--%s exists", name)
+	for _, r := range vllmbench.Rows() {
+		if fs.Lookup(r.Name) == nil && r.State == vllmbench.Same {
+			t.Errorf("--%s does not exist", r.Name)
 		}
-		for word := range strings.FieldsSeq(why) { // what to give instead exists
-			if flag, ok := strings.CutPrefix(strings.Trim(word, "(),;:'"), "--"); ok && fs.Lookup(flag) == nil {
-				t.Errorf("--%s sends to --%s, which does not exist", name, flag)
+		for word := range strings.FieldsSeq(r.Ours + " " + r.Note) {
+			name, ok := strings.CutPrefix(strings.Trim(word, "(),;:'`"), "--")
+			if name, _, _ = strings.Cut(name, "="); ok && fs.Lookup(name) == nil && name != "...-output-len" {
+				t.Errorf("the row of --%s sends to --%s, which does not exist", r.Name, name)
 			}
+		}
+	}
+	for _, c := range vllmbench.Datasets() {
+		name := c.Value
+		if words := strings.Fields(c.Ours); len(words) > 1 {
+			name = words[1]
+		}
+		if c.State != vllmbench.Refused && !slices.Contains(workload.Datasets(), name) {
+			t.Errorf("--dataset-name %s does not exist", name)
+		}
+	}
+	for _, c := range vllmbench.Backends() {
+		cfg := openai.Config{BaseURL: "http://127.0.0.1:1", Backend: strings.TrimPrefix(cmp.Or(c.Ours, c.Value), "--backend ")}
+		if _, err := openai.New(cfg); (err == nil) == (c.State == vllmbench.Refused) {
+			t.Errorf("--backend %s is %s: %v", c.Value, c.State, err)
 		}
 	}
 }

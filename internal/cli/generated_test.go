@@ -18,9 +18,12 @@ import (
 	"perflab/internal/audit"
 	"perflab/internal/audit/document"
 	"perflab/internal/bench"
+	"perflab/internal/cli/console"
+	"perflab/internal/interop/vllmbench"
 	"perflab/internal/openai"
 	"perflab/internal/study"
 	"perflab/internal/token"
+	"perflab/internal/workload"
 )
 
 var update = flag.Bool("update", false, "write the generated files anew")
@@ -35,6 +38,7 @@ func TestGenerated(t *testing.T) {
 	for name, want := range map[string]string{
 		"findings.md":       findingsMarkdown(document.Checks()),
 		"study.schema.json": string(schema),
+		"from-vllm.md":      fromVLLMMarkdown(),
 	} {
 		path := filepath.Join("..", "..", "docs", name)
 		if *update {
@@ -51,6 +55,12 @@ func TestGenerated(t *testing.T) {
 			t.Errorf("docs/%s is stale (make docs writes it):\n%s", name, d)
 		}
 	}
+}
+
+// fromVLLMMarkdown is the table of vLLM's flags beside ours.
+func fromVLLMMarkdown() string {
+	fs := newBench(console.Env{}).Flags()
+	return vllmbench.Document(func(name string) bool { return fs.Lookup(name) != nil }, workload.Datasets())
 }
 
 // findingsMarkdown is the reference of all types of findings as a document.

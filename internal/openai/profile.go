@@ -34,6 +34,6 @@ func (c *Client) profile(ctx context.Context, path string, timeout time.Duration
 	}
 	return &EndpointError{
 		Text: fmt.Sprintf("%s%s answers %d: %s", c.root, path, a.status, c.redact(clean([]byte(c.redact(string(a.body)))))),
-		Do:   `start vLLM with --profiler-config '{"profiler": "torch", "torch_profiler_dir": "DIR"}', or leave --profile out`,
+		Do:   `start vLLM with --profiler-config '{"profiler": "torch", "torch_profiler_dir": "DIR"}', or measure without a profile`,
 	}
 }

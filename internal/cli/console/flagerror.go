@@ -11,8 +11,7 @@ import (
 )
 
 // FlagErrors are all errors of a command line's flags, of which the parser gives the first.
-// unknown says what to do about a flag that there is not; "" where it has nothing to say.
-func FlagErrors(fs *pflag.FlagSet, args []string, first error, unknown func(name string) string) error {
+func FlagErrors(fs *pflag.FlagSet, args []string, first error) error {
 	var errs []error
 	for i := 0; i < len(args) && args[i] != "--"; i++ {
 		name, value, given := strings.Cut(strings.TrimPrefix(args[i], "--"), "=")
@@ -22,7 +21,7 @@ func FlagErrors(fs *pflag.FlagSet, args []string, first error, unknown func(name
 		f := fs.Lookup(name)
 		switch {
 		case f == nil:
-			errs = append(errs, unknownFlag(fs, name, unknown(name)))
+			errs = append(errs, unknownFlag(fs, name))
 			continue
 		case given:
 		case f.NoOptDefVal != "":
@@ -44,10 +43,7 @@ func FlagErrors(fs *pflag.FlagSet, args []string, first error, unknown func(name
 	return errors.Join(errs...)
 }
 
-func unknownFlag(fs *pflag.FlagSet, name, why string) error {
-	if why != "" {
-		return fmt.Errorf("there is no --%s here: %s", name, why)
-	}
+func unknownFlag(fs *pflag.FlagSet, name string) error {
 	var known []string
 	fs.VisitAll(func(f *pflag.Flag) {
 		if !f.Hidden {

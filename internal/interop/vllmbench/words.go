@@ -1,0 +1,138 @@
+package vllmbench
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// item is a flag of a line with its values.
+type item struct {
+	name   string // without --, with - for _
+	values []string
+}
+
+// read takes a line apart as vLLM's parser does: _ in a name is -, a flag of several
+// values has all words up to the next flag, a name may be cut short where it is
+// one flag's alone, and --extra-body.a.b V is --extra-body '{"a": {"b": V}}'.
+func (t *translation) read(args []string) ([]item, error) {
+	var items []item
+	args = slices.Clone(args)
+	objects := map[string]map[string]any{}
+	for i := 0; i < len(args); i++ {
+		if args[i] == "--" {
+			t.rest = args[i:]
+			break
+		}
+		if args[i] == "-h" {
+			args[i] = "--help"
+		}
+		rest, ok := strings.CutPrefix(args[i], "--")
+		if !ok {
+			t.words = append(t.words, args[i])
+			continue
+		}
+		name, value, joined := strings.Cut(rest, "=")
+		name, path, dotted := strings.Cut(name, ".")
+		name = t.whole(strings.ReplaceAll(name, "_", "-"))
+		it := item{name: name}
+		switch takes := t.takes(name); {
+		case joined:
+			it.values = []string{value}
+		case takes == some || takes == anyOf:
+			for i+1 < len(args) && !isFlag(args[i+1]) {
+				i++
+				it.values = append(it.values, args[i])
+			}
+			if len(it.values) == 0 && takes == anyOf {
+				continue
+			}
+			if len(it.values) == 0 {
+				return nil, fmt.Errorf("--%s needs a value", name)
+			}
+		case takes == one || dotted:
+			if i+1 < len(args) {
+				i++
+				it.values = []string{args[i]}
+			} else if own, _ := t.own.Flag(name); !own {
+				return nil, fmt.Errorf("--%s needs a value", name)
+			}
+		}
+		if !dotted {
+			items = append(items, it)
+			continue
+		}
+		if objects[name] == nil {
+			objects[name] = map[string]any{}
+		}
+		if err := put(objects[name], strings.Split(path, "."), it.values); err != nil {
+			return nil, fmt.Errorf("--%s: %w", rest, err)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(objects)) {
+		b, err := json.Marshal(objects[name])
+		if err != nil {
+			return nil, fmt.Errorf("--%s: %w", name, err)
+		}
+		items = append(items, item{name, []string{string(b)}})
+	}
+	return items, nil
+}
+
+// put sets a value deep in an object. What is no JSON is a string.
+func put(o map[string]any, path, values []string) error {
+	if len(values) != 1 {
+		return fmt.Errorf("it needs a value")
+	}
+	for _, key := range path[:len(path)-1] {
+		inner, ok := o[key].(map[string]any)
+		if !ok {
+			inner = map[string]any{}
+			o[key] = inner
+		}
+		o = inner
+	}
+	last := path[len(path)-1]
+	if json.Valid([]byte(values[0])) {
+		o[last] = json.RawMessage(values[0])
+	} else {
+		o[last] = values[0]
+	}
+	return nil
+}
+
+// takes is how many values a flag has.
+func (t *translation) takes(name string) string {
+	if f := known(name); f != nil {
+		return f.Values
+	}
+	if _, value := t.own.Flag(name); value {
+		return one
+	}
+	return none
+}
+
+// whole is the flag whose name is cut short to this, as Python's parser takes it.
+func (t *translation) whole(name string) string {
+	if own, _ := t.own.Flag(name); own || known(name) != nil || name == "help" {
+		return name
+	}
+	var fit []string
+	for _, f := range read().Python {
+		if strings.HasPrefix(f.Name, name) {
+			fit = append(fit, f.Name)
+		}
+	}
+	if len(fit) != 1 || name == "" {
+		return name
+	}
+	t.note("--%s is read as --%s, as vllm bench serve does", name, fit[0])
+	return fit[0]
+}
+
+// isFlag tells flags from values: a value may be a negative number.
+func isFlag(word string) bool {
+	return len(word) > 1 && word[0] == '-' && !strings.ContainsRune("0123456789.", rune(word[1]))
+}
