@@ -55,6 +55,9 @@ func (t *translation) datasetName(it item) error {
 	case t.data == "random-mm":
 		t.give("dataset-name", "random")
 		return t.images()
+	case t.data == "random-rerank":
+		t.give("dataset-name", "random")
+		return t.rerank()
 	case t.data == "timed_trace":
 		t.give("dataset-name", "mooncake")
 		if t.has("no-self-timed") && !t.has("request-rate") {
@@ -63,6 +66,29 @@ func (t *translation) datasetName(it item) error {
 		return nil
 	}
 	return t.pass(it)
+}
+
+// rerank gives the lengths of random-rerank: half of the input is the query, and one
+// token between query and document is neither's.
+func (t *translation) rerank() error {
+	n, err := t.length("input")
+	if err != nil {
+		return err
+	}
+	query := n/2 - 1
+	if query < 1 {
+		return fmt.Errorf("--random-input-len %d is too short for a query and a document: give 4 or more", n)
+	}
+	if t.varies() {
+		return fmt.Errorf("--random-range-ratio does not apply to --dataset-name random-rerank here, whose documents have one length: leave it out")
+	}
+	t.give("scenario", fmt.Sprintf("R(%d,%d)", n-query-1, query))
+	b := t.batch()
+	t.give("random-batch-size", strconv.Itoa(b))
+	if !t.has("num-prompts") {
+		t.give("num-prompts", strconv.Itoa((1000+b-1)/b))
+	}
+	return nil
 }
 
 // images gives the images of random-mm.
@@ -168,12 +194,25 @@ func (t *translation) randomLen(it item) error {
 // drawn reports whether the lengths become a scenario: two range ratios, or texts in
 // batches.
 func (t *translation) drawn() bool {
-	return strings.HasPrefix(strings.TrimSpace(t.value("random-range-ratio")), "{") && t.data == "random" || t.batch() > 1 && t.pools()
+	return t.data == "random-rerank" || strings.HasPrefix(strings.TrimSpace(t.value("random-range-ratio")), "{") && t.data == "random" || t.batch() > 1 && t.pools()
+}
+
+// varies reports whether lengths are to vary.
+func (t *translation) varies() bool { return strings.Trim(t.value("random-range-ratio"), "0.") != "" }
+
+// prompts gives the number of requests: texts in batches are fewer.
+func (t *translation) prompts(it item) error {
+	n, err := strconv.Atoi(t.value(it.name))
+	if b := t.batch(); err == nil && b > 1 && t.pools() && strings.HasPrefix(t.data, "random") {
+		t.give(it.name, strconv.Itoa((n+b-1)/b))
+		return nil
+	}
+	return t.pass(it)
 }
 
 func (t *translation) batch() int {
 	n, err := strconv.Atoi(cmp.Or(t.value("random-batch-size"), "1"))
-	if err != nil || t.has("scenario") {
+	if err != nil || n < 1 || t.has("scenario") {
 		return 1 // which the flag itself says
 	}
 	return n
@@ -191,6 +230,9 @@ func (t *translation) length(which string) (int, error) {
 
 // rangeRatio gives one ratio, or the scenario that follows from two.
 func (t *translation) rangeRatio(it item) error {
+	if t.data == "random-rerank" || t.batch() > 1 && t.pools() {
+		return nil // which rerank and batchSize look at
+	}
 	text := strings.TrimSpace(t.value(it.name))
 	if !strings.HasPrefix(text, "{") {
 		return t.pass(it)
@@ -226,7 +268,7 @@ func (t *translation) batchSize(it item) error {
 	switch {
 	case t.has("scenario"):
 		return t.pass(it)
-	case t.value(it.name) == "1":
+	case t.value(it.name) == "1" || t.data == "random-rerank":
 		return nil
 	case !t.pools():
 		return fmt.Errorf("--random-batch-size is for embeddings: give --backend openai-embeddings")
@@ -235,9 +277,13 @@ func (t *translation) batchSize(it item) error {
 	if err != nil {
 		return err
 	}
-	if r := t.value("random-range-ratio"); r != "" && strings.Trim(r, "0.") != "" {
+	if t.varies() {
 		return fmt.Errorf("--random-batch-size makes texts of one length: leave --random-range-ratio out")
 	}
 	t.give("scenario", fmt.Sprintf("E(%d)", n))
+	if !t.has("num-prompts") {
+		b := t.batch()
+		t.give("num-prompts", strconv.Itoa((1000+b-1)/b))
+	}
 	return t.pass(it)
 }

@@ -92,7 +92,7 @@ func endpointRows() []Row {
 func loadRows() []Row {
 	return []Row{
 		{Name: "seed", State: Differs, Ours: "`--seed`", Note: "without it each run draws a seed of its own, so that the server's prefix cache holds none of its prompts; behind `serve` it is 0, as in vLLM"},
-		{Name: "num-prompts", State: Same, Note: "of a trace the default is the whole file; behind `serve` it is 1000"},
+		{Name: "num-prompts", State: Same, do: (*translation).prompts, Note: "of a trace the default is the whole file; behind `serve` it is 1000"},
 		{Name: "dataset-name", State: Differs, Ours: "`--dataset-name`", do: (*translation).datasetName, Note: "see the table of datasets"},
 		same("dataset-path", ""),
 		accepted("no-stream", "data sets are read as files"),

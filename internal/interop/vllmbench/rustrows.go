@@ -5,8 +5,8 @@ func rustRows() []Row {
 	return []Row{
 		{Name: "num-runs", State: Differs, Ours: "`--repeat`", do: (*translation).runs, Note: "with other seeds in each run"},
 		{Name: "reset-prefix-cache", State: Differs, Ours: "`--cache reset`", do: (*translation).reset},
-		{Name: "sweep-max-concurrency", State: Differs, Ours: "`--sweep concurrency=...`", do: sweep("concurrency")},
-		{Name: "sweep-request-rate", State: Differs, Ours: "`--sweep rate=...`", do: sweep("rate")},
+		{Name: "sweep-max-concurrency", State: Differs, Ours: "`--sweep concurrency=...`", do: sweep("concurrency"), Note: "in ascending order"},
+		{Name: "sweep-request-rate", State: Differs, Ours: "`--sweep rate=...`", do: sweep("rate"), Note: "in ascending order; inf is refused, `--sweep rate=auto` has all requests at once"},
 		refused("sweep-num-prompts-factor", "every run of --sweep has --num-prompts requests, or --duration: give one of them"),
 		said("sweep-summary-percentiles", "the table of --sweep has its own columns, and --metric-percentiles adds percentiles"),
 		refused("compare", "perflab compare RUN RUN compares runs, with intervals, and takes vLLM's result files too"),

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"path"
 	"slices"
 	"strconv"
@@ -278,10 +279,26 @@ func (t *translation) ids(item) error {
 	return nil
 }
 
-// sweep gives a series of loads.
+// sweep gives a series of loads, which ascend in perflab's table whatever their order.
 func sweep(axis string) func(*translation, item) error {
 	return func(t *translation, it item) error {
-		t.give("sweep", axis+"="+t.value(it.name))
+		var loads []float64
+		for part := range strings.SplitSeq(t.value(it.name), ",") {
+			v, err := strconv.ParseFloat(strings.TrimSpace(part), 64)
+			switch {
+			case err != nil || math.IsNaN(v):
+				return fmt.Errorf("--%s has %q: write numbers such as 1,2,4", it.name, part)
+			case math.IsInf(v, 0):
+				return fmt.Errorf("--%s has inf, and the loads of --sweep are numbers: --sweep rate=auto measures all requests at once, one at a time, and rates between", it.name)
+			}
+			loads = append(loads, v)
+		}
+		slices.Sort(loads)
+		var texts []string
+		for _, v := range slices.Compact(loads) {
+			texts = append(texts, strconv.FormatFloat(v, 'f', -1, 64))
+		}
+		t.give("sweep", axis+"="+strings.Join(texts, ","))
 		return nil
 	}
 }

@@ -16,7 +16,8 @@ type item struct {
 
 // read takes a line apart as vLLM's parser does: _ in a name is -, a flag of several
 // values has all words up to the next flag, a name may be cut short where it is
-// one flag's alone, and --extra-body.a.b V is --extra-body '{"a": {"b": V}}'.
+// one flag's alone, --extra-body.a.b V is
+// --extra-body '{"a": {"b": V}}', and --extra-body.a+ V,W adds to a list.
 func (t *translation) read(args []string) ([]item, error) {
 	var items []item
 	args = slices.Clone(args)
@@ -94,7 +95,15 @@ func put(o map[string]any, path, values []string) error {
 		}
 		o = inner
 	}
-	last := path[len(path)-1]
+	last, list := strings.CutSuffix(path[len(path)-1], "+")
+	if list { // elements, by commas
+		all, _ := o[last].([]any)
+		for word := range strings.SplitSeq(values[0], ",") {
+			all = append(all, word)
+		}
+		o[last] = all
+		return nil
+	}
 	if json.Valid([]byte(values[0])) {
 		o[last] = json.RawMessage(values[0])
 	} else {
