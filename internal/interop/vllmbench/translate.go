@@ -70,7 +70,7 @@ func (t *translation) defaults() {
 			t.give("request-rate", "inf")
 		}
 		fallthrough
-	case "timed_trace":
+	case "timed_trace", "custom", "hf": // of which perflab takes the whole file
 		if !given("num-prompts") {
 			t.give("num-prompts", "1000")
 		}
