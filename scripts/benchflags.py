@@ -2,7 +2,8 @@
 
   python3 scripts/benchflags.py RELEASE CACHE FLAGS.json
 
-pip downloads the wheel into CACHE unless it is there. FLAGS.json gets the flags of both
+pip downloads the wheel into CACHE unless it is there. Beside FLAGS.json, testdata/parsed.json
+gets what the parser in Python makes of each line of testdata/lines.txt. FLAGS.json gets the flags of both
 clients that it holds: the one in Python, whose option parser is built as
 scripts/catalogue.py builds those of the servers (nothing of the engine is installed),
 and the one in Rust, which runs with VLLM_USE_RUST_BENCH=1 and prints its --help.
@@ -24,8 +25,8 @@ import catalogue
 PROGRAM = "vllm/vllm-rs"
 
 
-def python_flags(root):
-    """The flags of the client in Python, printed as JSON."""
+def python_flags(root, lines):
+    """The flags of the client in Python and what it makes of lines, printed as JSON."""
     sys.path.insert(0, str(root))
     sys.meta_path.insert(0, catalogue.Finder("vllm"))
     os.environ.update(VLLM_LOGGING_LEVEL="ERROR", VLLM_CONFIGURE_LOGGING="0")
@@ -38,7 +39,23 @@ def python_flags(root):
     flags = [flag for action in parser._actions if action.dest != "help" for flag in flags_of(action)]
     if len(flags) < 50:
         sys.exit(f"only {len(flags)} flags were found: say in scripts/benchflags.py where the parser of this release is")
-    json.dump(flags, out)
+    json.dump([flags, [{"line": line, "flags": parsed(parser, line)} for line in lines.read_text().splitlines()]], out)
+
+
+def parsed(parser, line):
+    """The flags that a line gives, each with its values as they stand there; None for a line
+    that is refused whatever its values."""
+    for action in parser._actions:
+        if action.nargs != 0:
+            action.type, action.choices, action.default = str, None, None
+    try:
+        given = vars(parser.parse_args(line.split()))
+    except (SystemExit, IndexError):
+        return None
+    return {
+        name.replace("_", "-"): value if isinstance(value, list) else [] if value is True else [value]
+        for name, value in given.items() if value is not None and value is not False
+    }
 
 
 def flags_of(action):
@@ -80,10 +97,13 @@ def main(release, cache, target):
     with tempfile.TemporaryDirectory(dir=cache) as work, zipfile.ZipFile(wheel) as z:
         root = pathlib.Path(work)
         z.extractall(root, [n for n in z.namelist() if n.endswith((".py", ".json")) or n == PROGRAM])
-        done = subprocess.run([catalogue.environment(cache), __file__, "--read", root], stdout=subprocess.PIPE, text=True)
+        lines = target.parent / "testdata" / "lines.txt"
+        done = subprocess.run([catalogue.environment(cache), __file__, "--read", root, lines], stdout=subprocess.PIPE, text=True)
         if done.returncode:
             sys.exit(f"vllm {release} was not read: see above")
-        said = {"release": release, "python": json.loads(done.stdout), "rust": []}
+        flags, parsed_lines = json.loads(done.stdout)
+        lines.with_name("parsed.json").write_text("[\n" + ",\n".join(json.dumps(x) for x in parsed_lines) + "\n]\n")
+        said = {"release": release, "python": flags, "rust": []}
         if (root / PROGRAM).exists():
             (root / PROGRAM).chmod(stat.S_IRWXU)
             said["rust"] = rust_flags(root / PROGRAM)
@@ -92,8 +112,8 @@ def main(release, cache, target):
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--read"] and len(sys.argv) == 3:
-        python_flags(pathlib.Path(sys.argv[2]))
+    if sys.argv[1:2] == ["--read"] and len(sys.argv) == 4:
+        python_flags(pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3]))
     elif len(sys.argv) == 4:
         main(sys.argv[1], pathlib.Path(sys.argv[2]).resolve(), pathlib.Path(sys.argv[3]))
     else:

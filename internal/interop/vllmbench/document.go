@@ -37,7 +37,7 @@ Write ` + "`perflab`" + ` for ` + "`vllm`" + ` in a command line of ` + "`vllm b
     vllm bench serve --model Qwen/Qwen3-32B --dataset-name random --request-rate 8 --goodput ttft:500 tpot:50
     perflab bench serve --model Qwen/Qwen3-32B --dataset-name random --request-rate 8 --goodput ttft:500 tpot:50
 
-Behind the word ` + "`serve`" + ` all of vLLM's defaults hold, and a flag that does not apply to the dataset or the arrivals has no effect, which is said on standard error.
+Behind the word ` + "`serve`" + ` all of vLLM's defaults hold, a list that is given twice is the last one, and a flag that does not apply to the dataset or the arrivals has no effect, which is said on standard error.
 Without the word (` + "`perflab bench --model ...`" + `) the same flags are taken, with perflab's own defaults, which the table gives where they differ; there a flag that does not apply is an error.
 In both, names may have ` + "`_` for `-`" + ` or be cut short, a flag takes several values (` + "`--goodput ttft:500 tpot:50`" + `), and ` + "`--extra-body.chat_template_kwargs.enable_thinking false`" + ` is part of a JSON object, as vLLM's parser has it.
 perflab's other flags may stand beside them: ` + "`--out`, `--slo`, `--html`" + `.

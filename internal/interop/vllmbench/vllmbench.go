@@ -120,8 +120,7 @@ func Translate(args []string, own Own) (Line, error) {
 	if t.serve {
 		args = args[1:]
 	}
-	var err error
-	if t.items, err = t.read(args); err != nil {
+	if err := t.read(args); err != nil {
 		return Line{}, err
 	}
 	if slices.ContainsFunc(t.items, func(it item) bool { return it.name == "help" }) {

@@ -110,6 +110,7 @@ func TestTranslateServe(t *testing.T) {
 		{name: "tokenizer", args: "--tokenizer dir --backend openai-chat", want: "--tokenizer=dir --backend=openai-chat" + usual + " --random-rng=vllm"},
 		{name: "other dataset", args: "--backend openai-chat --dataset-name sharegpt --random-input-len 5", want: "--backend=openai-chat --dataset-name=sharegpt" + usual,
 			note: "--random-input-len has no effect with --dataset-name sharegpt, as in vllm bench serve"},
+		{name: "a list twice", args: "--backend openai-chat --header a=1 --header b=2 c=3", want: "--backend=openai-chat --header=b=2 --header=c=3" + usual, note: "--header is given more than once: the last counts"},
 		{name: "no file", args: "--backend openai-chat --result-dir d", want: "--backend=openai-chat" + usual, note: "--result-dir has no effect without --save-result"},
 		{name: "no ramp", args: "--backend openai-chat --ramp-up-start-rps 3", want: "--backend=openai-chat" + usual, note: "--ramp-up-start-rps has no effect without --ramp-up-strategy"},
 		{name: "no rate", args: "--backend openai-chat --burstiness 2", want: "--backend=openai-chat" + usual, note: "--burstiness has no effect with --request-rate inf"},

@@ -18,8 +18,7 @@ type item struct {
 // values has all words up to the next flag, a name may be cut short where it is
 // one flag's alone, --extra-body.a.b V is
 // --extra-body '{"a": {"b": V}}', and --extra-body.a+ V,W adds to a list.
-func (t *translation) read(args []string) ([]item, error) {
-	var items []item
+func (t *translation) read(args []string) error {
 	args = slices.Clone(args)
 	objects := map[string]map[string]any{}
 	for i := 0; i < len(args); i++ {
@@ -37,49 +36,69 @@ func (t *translation) read(args []string) ([]item, error) {
 		}
 		name, value, joined := strings.Cut(rest, "=")
 		name, path, dotted := strings.Cut(name, ".")
-		name = t.whole(strings.ReplaceAll(name, "_", "-"))
-		it := item{name: name}
-		switch takes := t.takes(name); {
-		case joined:
+		it := item{name: t.whole(strings.ReplaceAll(name, "_", "-"))}
+		if joined {
 			it.values = []string{value}
-		case takes == some || takes == anyOf:
-			for i+1 < len(args) && !isFlag(args[i+1]) {
-				i++
-				it.values = append(it.values, args[i])
-			}
-			if len(it.values) == 0 && takes == anyOf {
-				continue
-			}
-			if len(it.values) == 0 {
-				return nil, fmt.Errorf("--%s needs a value", name)
-			}
-		case takes == one || dotted:
-			if i+1 < len(args) {
-				i++
-				it.values = []string{args[i]}
-			} else if own, _ := t.own.Flag(name); !own {
-				return nil, fmt.Errorf("--%s needs a value", name)
-			}
+		} else {
+			it.values = t.valuesOf(it.name, args[i+1:], dotted)
+			i += len(it.values)
 		}
 		if !dotted {
-			items = append(items, it)
+			if err := t.add(it); err != nil {
+				return err
+			}
 			continue
 		}
-		if objects[name] == nil {
-			objects[name] = map[string]any{}
+		if objects[it.name] == nil {
+			objects[it.name] = map[string]any{}
 		}
-		if err := put(objects[name], strings.Split(path, "."), it.values); err != nil {
-			return nil, fmt.Errorf("--%s: %w", rest, err)
+		if err := put(objects[it.name], strings.Split(path, "."), it.values); err != nil {
+			return fmt.Errorf("--%s: %w", rest, err)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(objects)) {
 		b, err := json.Marshal(objects[name])
 		if err != nil {
-			return nil, fmt.Errorf("--%s: %w", name, err)
+			return fmt.Errorf("--%s: %w", name, err)
 		}
-		items = append(items, item{name, []string{string(b)}})
+		t.items = append(t.items, item{name, []string{string(b)}})
 	}
-	return items, nil
+	return nil
+}
+
+// valuesOf are the words behind a flag that are its values.
+func (t *translation) valuesOf(name string, behind []string, dotted bool) []string {
+	takes := t.takes(name)
+	switch {
+	case takes == some || takes == anyOf:
+		n := slices.IndexFunc(behind, isFlag)
+		if n < 0 {
+			n = len(behind)
+		}
+		return behind[:n]
+	case (takes == one || dotted) && len(behind) > 0:
+		return behind[:1]
+	}
+	return nil
+}
+
+// add keeps a flag, unless it lacks its values. Of a list that is given twice vLLM takes the
+// last; without the word serve both count, as they do for perflab's own flags.
+func (t *translation) add(it item) error {
+	takes := t.takes(it.name)
+	list := takes == some || takes == anyOf
+	own, _ := t.own.Flag(it.name)
+	if len(it.values) == 0 && (takes == some || takes == one && !own) { // perflab bench says it of its own flags
+		return fmt.Errorf("--%s needs a value", it.name)
+	}
+	if list && t.serve && t.has(it.name) {
+		t.note("--%s is given more than once: the last counts, as in vllm bench serve", it.name)
+		t.items = slices.DeleteFunc(t.items, func(x item) bool { return x.name == it.name })
+	}
+	if takes != anyOf || len(it.values) > 0 {
+		t.items = append(t.items, it)
+	}
+	return nil
 }
 
 // put sets a value deep in an object. What is no JSON is a string.
