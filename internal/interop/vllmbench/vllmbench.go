@@ -123,7 +123,10 @@ func Translate(args []string, own Own) (Line, error) {
 	if err := t.read(args); err != nil {
 		return Line{}, err
 	}
-	if slices.ContainsFunc(t.items, func(it item) bool { return it.name == "help" }) {
+	if i := slices.IndexFunc(t.items, func(it item) bool { return it.name == "help" }); i >= 0 {
+		if len(t.items[i].values) > 0 { // vLLM has --help=all, too
+			return Line{Args: []string{"--help=all"}}, nil
+		}
 		return Line{Args: []string{"--help"}}, nil
 	}
 	if err := t.dataset(); err != nil {

@@ -79,6 +79,7 @@ func TestTranslate(t *testing.T) {
 		{name: "no probes", args: "--probe-request-rate 0", want: ""},
 		{name: "unknown", args: "--no-such-flag word", want: "word --no-such-flag"},
 		{name: "help", args: "--model m -h", want: "--help"},
+		{name: "whole help", args: "--help=all", want: "--help=all"},
 		{name: "words", args: "word --top-k 3 -- --goodput a b", want: "word --top-k=3 -- --goodput a b"},
 	} {
 		t.Run(x.name, func(t *testing.T) {
