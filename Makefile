@@ -53,6 +53,7 @@ fuzz:
 docs:
 	$(GO) test ./internal/cli -run 'TestGenerated' -update
 	$(GO) test ./internal/result -run 'TestMetricsReference' -update
+	$(GO) test ./internal/interop/translate -run 'TestDocuments' -update
 
 # Accuracy of predictions against published blocks: ten minutes on two idle cores.
 predict-accuracy:

@@ -67,6 +67,8 @@ type benchFlags struct {
 	appendResult bool
 	resultDir    string
 	resultFile   string
+
+	from string // another client's command
 }
 
 const benchLong = `Drive a workload at an OpenAI-compatible endpoint and print the "Serving
@@ -87,7 +89,9 @@ every figure.
 own, and print a table of them; --out is then the directory of their directories.
 
 The run directory keeps every call, so that any figure can be computed again:
-perflab report DIR.`
+perflab report DIR.
+
+` + fromLong
 
 // benchMore is the end of the whole help.
 func benchMore() string {
@@ -119,6 +123,9 @@ func newBench(env console.Env) *cobra.Command {
 			return nil
 		},
 		RunE: func(c *cobra.Command, _ []string) error {
+			if c.Flags().Changed("from") {
+				return translateCommand(env, c.Flags(), f.from)
+			}
 			if err := f.complete(c.Flags()); err != nil {
 				return console.Usage(err)
 			}
@@ -178,6 +185,7 @@ func (f *benchFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.label, "label", "", "with --save-result: label in the file and in its name (default the backend)")
 	fs.StringArrayVar(&f.metadata, "metadata", nil, "KEY=VALUE kept with the result; repeatable")
 	f.series.add(fs)
+	fs.StringVar(&f.from, "from", "", "print another client's command as one of perflab bench, such as 'guidellm benchmark --target ...', and what differs")
 }
 
 // complete turns flags into the spec and checks everything before any work.
