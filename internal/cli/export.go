@@ -184,7 +184,7 @@ func exportVLLM(w io.Writer, r *rundir.Run, s result.Summary) (note string, err 
 // exportGuideLLM writes a report of guidellm's, whose figures follow from the
 // calls by guidellm's definitions.
 func exportGuideLLM(w io.Writer, r *rundir.Run, s result.Summary) (note string, err error) {
-	if d := s.Definition("mean_ttft_ms"); d != result.Ours && d != result.FirstText && d != result.FirstIteration {
+	if d := s.Definition("mean_ttft_ms"); r.Header.Imported != nil && d != result.Ours && d != result.FirstText && d != result.FirstIteration {
 		note = fmt.Sprintf("the calls are as %s saw them: the TTFT is %s", r.Header.Imported.Client, d)
 	}
 	b, err := interop.GuideLLM(r.Header, slices.Collect(r.All()))
