@@ -81,7 +81,7 @@ func definitions() []DefinitionDoc {
 		{Tag: TokenGapMean, Of: familyITL, Formula: "(t_i - t_(i-1)) / tokens of chunk i, each token one sample", Clients: "sglang.bench_serving on its native API and with an accept length"},
 		{Tag: TokenGapZeros, Of: familyITL, Formula: "gap between tokens as the client's tokenizer counts them: k tokens of one chunk are k - 1 zeros", Clients: "inference-perf"},
 
-		{Tag: LastMessage, Of: "e2el", Formula: "t(last message with choices, the finishing one included) - start", Clients: "vllm bench serve, AIPerf"},
+		{Tag: LastMessage, Of: "e2el", Formula: "t(last message with choices, the finishing one included) - start", Clients: "vllm bench serve"},
 		{Tag: StreamEnd, Of: "e2el", Formula: "end of the stream - start, usage and [DONE] included", Clients: "sglang.bench_serving, guidellm, inference-perf, genai-bench, llmperf"},
 
 		{Tag: MessageBuckets, Of: "max_output_tokens_per_s", Formula: "most messages in a whole second since the start, one token each", Clients: "vllm bench serve, sglang.bench_serving"},
