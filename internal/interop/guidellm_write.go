@@ -3,6 +3,7 @@ package interop
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -26,13 +27,37 @@ var exportedClasses = []result.Class{
 // definitions, so they are not those of our summary: see result.Definition. A
 // simulated run says so in the labels of its configuration.
 func GuideLLM(h result.Header, calls []result.Call) ([]byte, error) {
-	w := guideWriter{h: h, base: h.Started.UnixNano()}
+	return newGuideWriter(h, calls).bytes()
+}
+
+// GuideFigures are the figures that a report of guidellm has of these calls.
+func GuideFigures(h result.Header, calls []result.Call) (Run, error) {
+	w := newGuideWriter(h, calls)
+	w.lean = true
+	data, err := w.bytes()
+	if err != nil {
+		return Run{}, err
+	}
+	if f := Read("report", data); len(f.Runs) == 1 {
+		return f.Runs[0], nil
+	}
+	return Run{}, errors.New("the report of guidellm has no benchmark")
+}
+
+// newGuideWriter takes a run in.
+func newGuideWriter(h result.Header, calls []result.Call) *guideWriter {
+	w := &guideWriter{h: h, base: h.Started.UnixNano()}
 	if h.Started.Unix() < 1e6 {
 		w.base = 1e6 * 1e9 // of no known start: times must be positive
 	}
 	for i := range calls {
 		w.add(&calls[i])
 	}
+	return w
+}
+
+// bytes is the report as JSON.
+func (w *guideWriter) bytes() ([]byte, error) {
 	data, err := json.MarshalIndent(w.report(), "", " ")
 	if err != nil {
 		return nil, fmt.Errorf("encode the run as a report of guidellm: %w", err)
@@ -48,6 +73,7 @@ type guideWriter struct {
 	from, to time.Duration  // of the run
 	sim      bool
 	n        int
+	lean     bool // figures alone, without the requests
 }
 
 // guideGroups are guidellm's names of the groups.
@@ -344,6 +370,9 @@ func (w *guideWriter) requests() any {
 	out := guideObject{"total": nil}
 	for i, g := range w.groups {
 		list := make([]any, 0, len(g))
+		if w.lean {
+			g = nil
+		}
 		for k := range g {
 			list = append(list, w.request(&g[k], []string{"completed", "cancelled", "errored"}[i]))
 		}

@@ -48,7 +48,8 @@ type DefinitionDoc struct {
 
 // DefinitionsOf returns the definitions that the figures of a client have, by
 // family or scalar; a figure that is not named is ours. Only VLLM, whose
-// figures Options.Compat computes, is known here; other clients' are interop's.
+// figures Options.Compat computes, is known here; other clients' are interop's,
+// and package redefine computes them.
 func DefinitionsOf(compat string) map[string]Definition {
 	if compat != VLLM {
 		return nil

@@ -1,0 +1,86 @@
+package redefine
+
+import (
+	"math"
+	"time"
+
+	"perflab/internal/result"
+)
+
+// scalar sets one number, or says why it cannot.
+func (b *builder) scalar(name string, d result.Definition) string {
+	if len(b.calls) == 0 {
+		return "no call succeeded"
+	}
+	f := b.Summary.Figures
+	switch {
+	case name == "max_output_tokens_per_s" && d == result.MessageBuckets:
+		if b.defs["itl"] == result.TokenGapMean {
+			return "that client counts tokens there, and not messages"
+		}
+		f[name] = mostMessages(b.timelines())
+	case name == "max_concurrent_requests" && d == result.SecondBuckets:
+		f[name] = mostCalls(b.timelines())
+	case name == "max_concurrent_requests" && d == result.MeanInFlight && b.own.Figures["duration"] > 0:
+		sum := 0.0
+		for _, t := range b.timelines() {
+			sum += (t.End - t.Start).Seconds()
+		}
+		f[name] = sum / b.own.Figures["duration"]
+	case name == "max_concurrency" && d == result.MeasuredMaximum:
+		most, ok := b.own.Figures["max_concurrent_requests"]
+		if !ok {
+			return "how many calls were in flight is not known"
+		}
+		f[name] = most
+	default:
+		return noWay(d)
+	}
+	return ""
+}
+
+// timelines are the calls as the definitions see them.
+func (b *builder) timelines() []result.Timeline {
+	out := make([]result.Timeline, len(b.calls))
+	for i, c := range b.calls {
+		out[i] = timeline(b.defs, c)
+	}
+	return out
+}
+
+// began is when the first call was sent.
+func began(calls []result.Timeline) time.Duration {
+	zero := time.Duration(math.MaxInt64)
+	for _, t := range calls {
+		zero = min(zero, t.Start)
+	}
+	return zero
+}
+
+// mostMessages is the most messages in a whole second since the first sending, one token
+// each.
+func mostMessages(calls []result.Timeline) float64 {
+	zero := began(calls)
+	in, most := map[time.Duration]int{}, 0
+	for _, t := range calls {
+		for _, at := range t.Messages {
+			second := (at - zero) / time.Second
+			in[second]++
+			most = max(most, in[second])
+		}
+	}
+	return float64(most)
+}
+
+// mostCalls is the most calls that touch one whole second since the first sending.
+func mostCalls(calls []result.Timeline) float64 {
+	zero := began(calls)
+	in, most := map[time.Duration]int{}, 0
+	for _, t := range calls {
+		for second := (t.Start - zero) / time.Second; second <= (t.End-zero)/time.Second; second++ {
+			in[second]++
+			most = max(most, in[second])
+		}
+	}
+	return float64(most)
+}
