@@ -63,6 +63,7 @@ Exit status: 0 done, 3 a condition failed, 4 a side is void.`,
   perflab compare old=runs/a1,runs/a2,runs/a3 new=runs/b1,runs/b2,runs/b3 --html compare.html
   perflab compare perflab-out/imported/published
   perflab compare vllm-old.json vllm-new.json --format md
+  perflab compare runs/mine guidellm/benchmarks.json
   perflab compare report.md#1 report.md#4 --by engine`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 || len(args) == 1 && !rundir.IsImport(args[0]) {

@@ -32,6 +32,7 @@ type blockedRun struct {
 	callTime time.Duration           // mean of a call, by which blocks are told apart
 	families map[blockKey]*blockSamples
 	tokens   []result.Event
+	view     *View // whose definitions the samples follow; nil: the run's own
 }
 
 // blockKey is a family in so many blocks.
@@ -178,6 +179,11 @@ func (r *blockedRun) family(name string, n int) *blockSamples {
 	b := &blockSamples{}
 	r.families[key] = b
 	appendTo := r.calls.Sampler(r.Header, r.Options, name)
+	if r.view != nil && r.view.Sampler != nil {
+		if f := r.view.Sampler(name); f != nil {
+			appendTo = f
+		}
+	}
 	for i := range n {
 		for _, c := range r.block(i, n) {
 			before := len(b.Samples)

@@ -39,11 +39,12 @@ func New(sides []Side, o Options) (Comparison, error) {
 	if err := c.describeDifferences(used, o.By); err != nil {
 		return c, err
 	}
-	b := &rowBuilder{sides: used, runs: map[[2]int]*blockedRun{}}
+	b := &rowBuilder{sides: used, runs: map[blockedKey]*blockedRun{}}
 	for _, m := range metrics {
 		c.Rows = append(c.Rows, b.rows(m)...)
 	}
 	c.addNotes()
+	c.noteAnew()
 	return c, nil
 }
 

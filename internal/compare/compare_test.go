@@ -321,3 +321,71 @@ func BenchmarkCompare(b *testing.B) {
 		}
 	}
 }
+
+// TestComputedAnew: a run whose calls give the definition of another side stands in its row,
+// and its own row, of which nobody else has a figure, goes.
+func TestComputedAnew(t *testing.T) {
+	side := func(name string, d result.Definition, v float64, views ...View) Side {
+		s := result.Summary{Figures: map[string]float64{"mean_ttft_ms": v}}
+		if d != result.Ours {
+			s.Definitions = map[string]result.Definition{"ttft": d}
+		}
+		return Side{Name: name, Runs: []Run{{Name: name, Summary: s, Views: views}}}
+	}
+	view := func(d result.Definition, v float64) View {
+		return View{Summary: side("", d, v).Runs[0].Summary}
+	}
+	open := View{Missing: map[string]string{"ttft": "nobody knows"}}
+	for _, x := range []struct {
+		name  string
+		sides []Side
+		want  string
+	}{
+		{"one row", []Side{side("a", result.Ours, 10, view(result.FirstText, 12)), side("b", result.FirstText, 24)}, "first_text 12 24 (a)"},
+		{"the other way", []Side{side("b", result.FirstText, 24), side("a", result.Ours, 10, view(result.FirstText, 12))}, "first_text 24 12 (a)"},
+		{"no calls", []Side{side("a", result.Ours, 10), side("b", result.FirstText, 24)}, " 10 - | first_text - 24"},
+		{"not given", []Side{side("a", result.Ours, 10, open), side("b", result.FirstText, 24)}, " 10 - | first_text -nobody knows 24"},
+		{"two clients", []Side{side("a", result.Ours, 10, view(result.FirstText, 12), view(result.FirstMessage, 11)), side("b", result.FirstText, 24), side("c", result.FirstMessage, 22)},
+			"first_text 12 24 - (a) | first_message 11 - 22 (a)"},
+		{"two of perflab", []Side{side("a", result.Ours, 10, view(result.FirstText, 12)), side("b", result.FirstText, 24), side("c", result.Ours, 20, view(result.FirstText, 22))},
+			" 10 - 20 | first_text 12 24 22 (a c)"},
+	} {
+		c, err := New(x.sides, Options{Metrics: []string{"mean_ttft_ms"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := rowsText(c.Rows); got != x.want {
+			t.Errorf("%s: %q, want %q", x.name, got, x.want)
+		}
+		noted := slices.ContainsFunc(c.Notes, func(text string) bool {
+			return strings.Contains(text, "TTFT of a are not by perflab's definitions here")
+		})
+		if noted != strings.Contains(x.want, "(a") {
+			t.Errorf("%s: notes %q", x.name, c.Notes)
+		}
+	}
+}
+
+// rowsText writes rows with their definition, figures and who was computed anew.
+func rowsText(rows []Row) string {
+	var lines []string
+	for _, r := range rows {
+		var line strings.Builder
+		line.WriteString(string(r.Definition))
+		for _, cell := range r.Cells {
+			switch _, why, told := strings.Cut(cell.Why, "do not give this one: "); {
+			case cell.Value != nil:
+				line.WriteString(fmt.Sprintf(" %v", *cell.Value))
+			case told:
+				line.WriteString(" -" + why)
+			default:
+				line.WriteString(" -")
+			}
+		}
+		if len(r.Anew) > 0 {
+			line.WriteString(" (" + strings.Join(r.Anew, " ") + ")")
+		}
+		lines = append(lines, line.String())
+	}
+	return strings.Join(lines, " | ")
+}

@@ -40,6 +40,7 @@ type Row struct {
 	Better     string            `json:"better,omitempty"`
 	Definition result.Definition `json:"definition,omitempty"`
 	Cells      []Cell            `json:"sides"`
+	Anew       []string          `json:"computed_anew,omitempty"` // sides whose figure is not by their own definition: it was computed from their calls by this one
 }
 
 // SideInfo is a side as a comparison shows it.

@@ -174,7 +174,7 @@ func (c *Comparison) addNotes() {
 	}
 	split := 0
 	for _, r := range c.Rows {
-		if slices.ContainsFunc(r.Cells, func(x Cell) bool { return strings.HasSuffix(x.Why, "another definition") }) {
+		if slices.ContainsFunc(r.Cells, func(x Cell) bool { return strings.Contains(x.Why, byAnother) }) {
 			split++
 		}
 	}
@@ -183,5 +183,24 @@ func (c *Comparison) addNotes() {
 	}
 	if slices.ContainsFunc(c.Sides, func(s SideInfo) bool { return len(s.Runs) > 1 }) {
 		c.Notes = append(c.Notes, "Of a side of several runs the mean of their figures is shown, the ratio is of geometric means, and the runs are the observations.")
+	}
+}
+
+// noteAnew says which figures of a side are by the definitions of another client.
+func (c *Comparison) noteAnew() {
+	for _, s := range c.Sides {
+		var what []string
+		for _, row := range c.Rows {
+			name, _, _ := strings.Cut(row.Metric.Label, " (")
+			if row.Metric.Family != "" {
+				name = strings.ToUpper(row.Metric.Family)
+			}
+			if slices.Contains(row.Anew, s.Name) && !slices.Contains(what, name) {
+				what = append(what, name)
+			}
+		}
+		if len(what) > 0 {
+			c.Notes = append(c.Notes, fmt.Sprintf("%s of %s are not by perflab's definitions here: they were computed anew from its calls by those of the side beside it.", strings.Join(what, ", "), s.Name))
+		}
 	}
 }

@@ -9,6 +9,9 @@
 // the intervals come from blocks of its own time. A covariate is a thing besides
 // the figures in which runs should agree, such as the workload or the engine.
 //
+// Figures that a run's calls give by the definition of another side come with the run
+// (Run.Views), and stand beside that side's.
+//
 // Invariants: pure; figures of different definitions are never in one row; an
 // interval is given only of figures that the calls themselves give; what cannot
 // be compared says why, and fails every condition on it.

@@ -13,20 +13,30 @@ import (
 // rowBuilder makes rows, each run's calls prepared once.
 type rowBuilder struct {
 	sides []Side
-	runs  map[[2]int]*blockedRun
+	runs  map[blockedKey]*blockedRun
 }
 
-func (b *rowBuilder) run(side, run int) *blockedRun {
-	key := [2]int{side, run}
+// blockedKey is a run of a side, with the view whose definitions its samples follow.
+type blockedKey struct {
+	side, run int
+	view      *View
+}
+
+// run is a run of a side as the figure of a definition has it.
+func (b *rowBuilder) run(side, run int, m result.Metric, d result.Definition) *blockedRun {
+	r := &b.sides[side].Runs[run]
+	_, view := r.by(m, d)
+	key := blockedKey{side, run, view}
 	if b.runs[key] == nil {
-		b.runs[key] = newBlockedRun(b.sides[side].Runs[run])
+		b.runs[key] = newBlockedRun(*r)
+		b.runs[key].view = view
 	}
 	return b.runs[key]
 }
 
-// rows are those of one metric: one for each definition that a side has it by,
-// and an empty one when no side has it.
-func (b *rowBuilder) rows(m result.Metric) []Row {
+// definitions are those by which a metric has rows: every one that a side has it by,
+// but for that of a side which stands beside another one by a further one.
+func (b *rowBuilder) definitions(m result.Metric) []result.Definition {
 	var defs []result.Definition
 	for _, s := range b.sides {
 		for _, r := range s.Runs {
@@ -36,13 +46,39 @@ func (b *rowBuilder) rows(m result.Metric) []Row {
 		}
 	}
 	if len(defs) == 0 {
-		defs = []result.Definition{result.Ours}
+		return []result.Definition{result.Ours}
 	}
+	givers := map[result.Definition][]int{}
+	beside := map[int]bool{} // another side, by some definition
+	for _, d := range defs {
+		for i, s := range b.sides {
+			if x, _ := s.figures(m, d); x != nil {
+				givers[d] = append(givers[d], i)
+			}
+		}
+		if len(givers[d]) > 1 {
+			for _, i := range givers[d] {
+				beside[i] = true
+			}
+		}
+	}
+	return slices.DeleteFunc(defs, func(d result.Definition) bool {
+		return len(givers[d]) == 1 && beside[givers[d][0]]
+	})
+}
+
+// rows are those of one metric: one for each of its definitions, and an empty one when no
+// side has it.
+func (b *rowBuilder) rows(m result.Metric) []Row {
+	defs := b.definitions(m)
 	var out []Row
 	for _, d := range defs {
 		row := Row{Metric: m, Name: m.Name, Label: result.Label(m, b.definedAs(m, d)...), Unit: m.Unit, Better: m.Better.String(), Definition: d}
 		for i := range b.sides {
 			row.Cells = append(row.Cells, b.cell(m, d, i))
+			if b.sides[i].anew(m, d) {
+				row.Anew = append(row.Anew, b.sides[i].Name)
+			}
 		}
 		out = append(out, row)
 	}
@@ -54,8 +90,10 @@ func (b *rowBuilder) definedAs(m result.Metric, d result.Definition) []*result.S
 	var out []*result.Summary
 	for _, s := range b.sides {
 		for i := range s.Runs {
-			if x := &s.Runs[i].Summary; x.Definition(m.Name) == d {
+			if x, _ := s.Runs[i].by(m, d); x != nil {
 				out = append(out, x)
+			} else if own := &s.Runs[i].Summary; own.Definition(m.Name) == d {
+				out = append(out, own)
 			}
 		}
 	}
@@ -87,7 +125,7 @@ func (b *rowBuilder) cell(m result.Metric, d result.Definition, i int) Cell {
 	var r stat.Interval
 	switch {
 	case len(x) == 1 && len(base) == 1:
-		r, why = b.withinRuns(m, i, was, is, &out)
+		r, why = b.withinRuns(m, d, i, was, is, &out)
 	default:
 		r, why = betweenRuns(base, x)
 		if out.N = fmt.Sprintf("%d and %d runs", len(base), len(x)); why == "" {
@@ -120,12 +158,12 @@ func betweenRuns(base, x []float64) (stat.Interval, string) {
 
 // withinRuns makes an interval of one run on each side, from their own blocks of
 // time.
-func (b *rowBuilder) withinRuns(m result.Metric, i int, was, is float64, out *Cell) (stat.Interval, string) {
+func (b *rowBuilder) withinRuns(m result.Metric, d result.Definition, i int, was, is float64, out *Cell) (stat.Interval, string) {
 	if half := b.sides[0].Runs[0].Half[m.Name] + b.sides[i].Runs[0].Half[m.Name]; half > 0 && math.Abs(is-was) <= half*(1+1e-9) {
 		out.Outcome, out.Why = Equal, "equal as printed"
 		return stat.Interval{}, out.Why
 	}
-	first, other := b.run(0, 0), b.run(i, 0)
+	first, other := b.run(0, 0, m, d), b.run(i, 0, m, d)
 	n := commonBlocks(first.blocks, other.blocks)
 	x, whyA := first.estimate(m, was, n)
 	y, whyB := other.estimate(m, is, n)

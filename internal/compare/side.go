@@ -3,6 +3,7 @@ package compare
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"perflab/internal/result"
 )
@@ -16,6 +17,56 @@ type Run struct {
 	Options result.Options     // that the figures were made with, as far as calls give them
 	Half    map[string]float64 // half a unit of the last printed digit, of figures that are known as printed
 	Launch  string             // names the start of the server that it was measured on; "": not recorded
+	Views   []View             // the same calls by the definitions of other sides
+}
+
+// View is what a run's calls give by the definitions of another client.
+type View struct {
+	Summary result.Summary    // the figures of other definitions, with these
+	Missing map[string]string // why the calls do not give a family or scalar by them
+	// Sampler returns what appends the samples that a call gives to a family; nil: not known.
+	Sampler func(family string) func(*result.Call, []float64) []float64
+}
+
+// has reports whether a summary has a figure by a definition.
+func has(s *result.Summary, m result.Metric, d result.Definition) bool {
+	v, ok := s.Figures[m.Name]
+	return ok && !math.IsNaN(v) && !math.IsInf(v, 0) && s.Definition(m.Name) == d
+}
+
+// by returns the summary that has a figure by a definition: the run's own, or that of
+// a view of its calls; nil for none.
+func (r *Run) by(m result.Metric, d result.Definition) (*result.Summary, *View) {
+	if has(&r.Summary, m, d) {
+		return &r.Summary, nil
+	}
+	for i := range r.Views {
+		if v := &r.Views[i]; d != result.Ours && has(&v.Summary, m, d) {
+			return &v.Summary, v
+		}
+	}
+	return nil, nil
+}
+
+// anew reports whether a side has a figure by a definition only because its calls give it.
+func (s Side) anew(m result.Metric, d result.Definition) bool {
+	return slices.ContainsFunc(s.Runs, func(r Run) bool {
+		_, view := r.by(m, d)
+		return view != nil
+	})
+}
+
+// unmade is why the calls do not give a figure by another definition; "" where
+// nobody asked them.
+func (r *Run) unmade(m result.Metric) string {
+	for _, v := range r.Views {
+		for _, name := range []string{m.Name, m.Family} {
+			if why := v.Missing[name]; why != "" {
+				return why
+			}
+		}
+	}
+	return ""
 }
 
 // Side is one of the things compared: a run, or several of which each counts
@@ -78,26 +129,32 @@ func (s Side) basis() string {
 // figures are a side's, one a run, or why it has none of the definition.
 func (s Side) figures(m result.Metric, d result.Definition) ([]float64, string) {
 	var x []float64
-	other := false
-	for _, r := range s.Runs {
-		v, ok := r.Summary.Figures[m.Name]
-		switch {
-		case ok && r.Summary.Definition(m.Name) != d:
-			other = true
-		case ok && !math.IsNaN(v) && !math.IsInf(v, 0):
-			x = append(x, v)
+	other, why := false, ""
+	for i := range s.Runs {
+		r := &s.Runs[i]
+		if by, _ := r.by(m, d); by != nil {
+			x = append(x, by.Figures[m.Name])
+			continue
+		}
+		if _, ok := r.Summary.Figures[m.Name]; ok && r.Summary.Definition(m.Name) != d {
+			other, why = true, r.unmade(m)
 		}
 	}
 	switch {
 	case len(x) == len(s.Runs):
 		return x, ""
+	case other && why != "":
+		return nil, "has the figure " + byAnother + ", and its calls do not give this one: " + why
 	case other:
-		return nil, "has the figure by another definition"
+		return nil, "has the figure " + byAnother
 	case len(x) > 0:
 		return nil, fmt.Sprintf("%d of %d runs have the figure", len(x), len(s.Runs))
 	}
 	return nil, "has no such figure"
 }
+
+// byAnother is part of why a figure is not compared.
+const byAnother = "by another definition"
 
 // Options choose what is compared.
 type Options struct {

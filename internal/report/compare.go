@@ -97,7 +97,11 @@ func compareVerdict(c compare.Comparison, rulings []compare.Ruling) []string {
 func foreignDefinitions(c compare.Comparison) []definition {
 	var out []definition
 	for _, r := range c.Rows {
-		if x := explained(r.Metric, r.Definition); r.Definition != result.Ours && !slices.Contains(out, x) {
+		x := explained(r.Metric, r.Definition)
+		if len(r.Anew) > 0 {
+			x.Formula += "; perflab's own: " + r.Metric.Formula
+		}
+		if r.Definition != result.Ours && !slices.Contains(out, x) {
 			out = append(out, x)
 		}
 	}

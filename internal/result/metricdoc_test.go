@@ -187,6 +187,15 @@ func definitionsMarkdown() string {
 	for _, d := range definitions() {
 		fmt.Fprintf(&b, "| `%s` | `%s` | `%s` | %s |\n", d.Tag, strings.ReplaceAll(d.Of, ", ", "`, `"), strings.ReplaceAll(d.Formula, "|", `\|`), d.Clients)
 	}
+	b.WriteString("\n### Comparing with another client\n\n" +
+		"`perflab compare RUN FILE` puts a run of perflab beside the result file of vLLM, SGLang, guidellm (and GPUStack's benchmark-runner), AIPerf or inference-perf. The file has\n" +
+		"figures by its client's definitions, and no more; the run has its calls. So perflab's figures are computed anew from the calls by the definitions of the file, and both\n" +
+		"stand in one row. A note says which figures are so made, and below the table each definition stands with perflab's own beside it. What the calls leave open is\n" +
+		"not compared, and the row says what is not known:\n\n" +
+		"- `token_gap_mean` and `token_gap_zeros` need the tokens of every message: a server that speculates and sends no usage with each does not tell them.\n" +
+		"- `first_iteration` counts the message of the role in some handlers and not in others: it is given where that message came with the first token.\n" +
+		"- Runs of so many calls that one in several is kept have no figures by other definitions.\n\n" +
+		"What is counted by another tokenizer than the server's usage (AIPerf without `--use-server-token-count`, inference-perf) may still differ by it.\n")
 	return b.String()
 }
 

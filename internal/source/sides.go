@@ -12,6 +12,7 @@ import (
 
 	"perflab/internal/bench"
 	"perflab/internal/compare"
+	"perflab/internal/result"
 	"perflab/internal/rundir"
 )
 
@@ -31,6 +32,9 @@ func Sides(args []string, percentiles []float64) (sides []compare.Side, damage [
 			return nil, nil, err
 		}
 		sides = append(sides, s)
+	}
+	if err := addViews(sides); err != nil {
+		return nil, nil, err
 	}
 	shorten(sides)
 	for i, s := range sides {
@@ -217,5 +221,16 @@ func (o *sideOpener) file(arg string) (compare.Side, error) {
 	if m.Summary, err = r.Summary(); err != nil {
 		return compare.Side{}, err
 	}
+	addSuccess(&m.Summary)
 	return compare.Side{Name: arg, Runs: []compare.Run{m}}, nil
+}
+
+// addSuccess adds the share of calls that succeeded, which clients do not write where
+// they write both counts.
+func addSuccess(s *result.Summary) {
+	done, ok := s.Figures["completed"]
+	failed, told := s.Figures["failed"]
+	if _, has := s.Figures["success_rate"]; !has && ok && told && done+failed > 0 {
+		s.Figures["success_rate"] = done / (done + failed)
+	}
 }
