@@ -357,6 +357,12 @@ func TestComputedAnew(t *testing.T) {
 		if got := rowsText(c.Rows); got != x.want {
 			t.Errorf("%s: %q, want %q", x.name, got, x.want)
 		}
+		apart := slices.ContainsFunc(c.Warnings, func(text string) bool {
+			return strings.HasPrefix(text, "Some figures are made by different definitions")
+		})
+		if apart != strings.Contains(x.want, " -") {
+			t.Errorf("%s: warnings %q", x.name, c.Warnings)
+		}
 		noted := slices.ContainsFunc(c.Notes, func(text string) bool {
 			return strings.Contains(text, "TTFT of a are not by perflab's definitions here")
 		})

@@ -144,17 +144,17 @@ func (s Side) figures(m result.Metric, d result.Definition) ([]float64, string) 
 	case len(x) == len(s.Runs):
 		return x, ""
 	case other && why != "":
-		return nil, "has the figure " + byAnother + ", and its calls do not give this one: " + why
+		return nil, byAnother + ", and its calls do not give this one: " + why
 	case other:
-		return nil, "has the figure " + byAnother
+		return nil, byAnother
 	case len(x) > 0:
 		return nil, fmt.Sprintf("%d of %d runs have the figure", len(x), len(s.Runs))
 	}
 	return nil, "has no such figure"
 }
 
-// byAnother is part of why a figure is not compared.
-const byAnother = "by another definition"
+// byAnother is why a figure is not compared, with a reason behind it where there is one.
+const byAnother = "has the figure by another definition"
 
 // Options choose what is compared.
 type Options struct {

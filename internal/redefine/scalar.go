@@ -2,6 +2,7 @@ package redefine
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"perflab/internal/result"
@@ -15,8 +16,8 @@ func (b *builder) scalar(name string, d result.Definition) string {
 	f := b.Summary.Figures
 	switch {
 	case name == "max_output_tokens_per_s" && d == result.MessageBuckets:
-		if b.defs["itl"] == result.TokenGapMean {
-			return "that client counts tokens there, and not messages"
+		if b.defs["itl"] == result.TokenGapMean && !b.single() {
+			return "that client counts tokens on the engine's own API and messages on others, and here they are not the same"
 		}
 		f[name] = mostMessages(b.timelines())
 	case name == "max_concurrent_requests" && d == result.SecondBuckets:
@@ -37,6 +38,13 @@ func (b *builder) scalar(name string, d result.Definition) string {
 		return noWay(d)
 	}
 	return ""
+}
+
+// single reports whether every chunk of every call is known to have brought one token.
+func (b *builder) single() bool {
+	return !slices.ContainsFunc(b.calls, func(c *result.Call) bool {
+		return !whole(c) || slices.ContainsFunc(c.Chunks, func(k result.Chunk) bool { return k.Tokens != 1 })
+	})
 }
 
 // timelines are the calls as the definitions see them.
