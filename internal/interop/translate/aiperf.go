@@ -182,6 +182,9 @@ func (d *draft) aiperfData() {
 	switch path, format := d.facts["data"], d.facts["format"]; {
 	case d.facts["public"] == "sharegpt":
 		d.sharegpt(d.of("public"))
+		if v, ok := d.number("out"); ok {
+			d.set("--sharegpt-output-len", whole(v))
+		}
 		return
 	case d.facts["public"] != "":
 		d.refuse(d.of("public"), "is a dataset that perflab does not read: sharegpt is translated; of others write prompts to a file for --dataset-name jsonl")

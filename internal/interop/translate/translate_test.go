@@ -101,3 +101,34 @@ func TestRows(t *testing.T) {
 		}
 	}
 }
+
+// TestSecrets: no secret of a command comes out, in the command, a note or an error.
+func TestSecrets(t *testing.T) {
+	const secret = "sk-veryverysecret0123456789"
+	refused := 0
+	for _, text := range []string{
+		"guidellm run --backend kind=openai_http,api_key=SECRET,target=http://localhost:8000 --profile kind=synchronous --data kind=synthetic_text,prompt_tokens=1,output_tokens=1",
+		`guidellm benchmark --target http://localhost:8000 --profile synchronous --backend-kwargs '{"api_key": "SECRET"}' --data prompt_tokens=1,output_tokens=1`,
+		"guidellm benchmark --target http://user:SECRET@localhost:8000 --profile synchronous --data prompt_tokens=1,output_tokens=1",
+		"aiperf profile --model m --isl 1 --osl 1 --api-key SECRET",
+		"aiperf profile --model m --isl 1 --osl 1 --api-key=SECRET",
+		"aiperf profile --model m --isl 1 --osl 1 -H 'Authorization: Bearer SECRET' -H 'X-Api-Key: SECRET'",
+		"aiperf profile --model m --isl 1 --osl 1 --extra-inputs api_key:SECRET",
+		`vllm bench serve --model m --extra-body '{"api_key": "SECRET"}'`,
+		"vllm bench serve --model m --header Authorization=SECRET X-Api-Key=SECRET --metadata token=SECRET",
+		"vllm bench serve --model m SECRET",
+		"curl -H 'Authorization: Bearer SECRET' http://localhost",
+	} {
+		x, err := Read(strings.ReplaceAll(text, "SECRET", secret))
+		said := fmt.Sprint(x, x.Args(), x.Notes, err)
+		if strings.Contains(said, secret) {
+			t.Errorf("%s\nshows the secret: %s", text, said)
+		}
+		if err != nil {
+			refused++
+		}
+	}
+	if refused != 7 {
+		t.Errorf("%d of the commands are refused", refused)
+	}
+}
