@@ -25,11 +25,15 @@ func addViews(sides []compare.Side) error {
 	for i := range sides {
 		for k := range sides[i].Runs {
 			m := &sides[i].Runs[k]
-			if m.Header.Imported != nil || len(m.Calls) == 0 || m.Summary.OneIn > 1 {
+			if m.Header.Imported != nil || len(m.Calls) == 0 {
 				continue
 			}
 			for _, defs := range all {
 				if maps.Equal(defs, m.Summary.Definitions) {
+					continue
+				}
+				if m.Summary.OneIn > 1 {
+					m.Views = append(m.Views, unmade(defs, m.Summary.OneIn))
 					continue
 				}
 				f, err := redefine.By(defs, m.Header, percentiles, m.Calls)
@@ -51,4 +55,13 @@ func knownDefinitions(all []map[string]result.Definition, defs map[string]result
 		}
 	}
 	return false
+}
+
+// unmade is the view of a run of which one call in every so many is kept.
+func unmade(defs map[string]result.Definition, every int) compare.View {
+	v := compare.View{Missing: map[string]string{}}
+	for name := range defs {
+		v.Missing[name] = fmt.Sprintf("of its calls one in %d is kept", every)
+	}
+	return v
 }

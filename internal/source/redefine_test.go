@@ -302,3 +302,23 @@ func TestSidesSayWhyNot(t *testing.T) {
 		}
 	}
 }
+
+// TestViewsOfManyCalls: a run of which some calls are kept has no figures by other definitions, and says so.
+func TestViewsOfManyCalls(t *testing.T) {
+	calls := streams()
+	defs := map[string]result.Definition{"ttft": result.FirstText}
+	sides := []compare.Side{
+		{Name: "a", Runs: []compare.Run{{Calls: calls, Summary: result.Summary{OneIn: 4, Figures: map[string]float64{"mean_ttft_ms": 1}}}}},
+		{Name: "b", Runs: []compare.Run{{Header: result.Header{Imported: &result.Imported{}}, Summary: result.Summary{Figures: map[string]float64{"mean_ttft_ms": 2}, Definitions: defs}}}},
+	}
+	if err := addViews(sides); err != nil {
+		t.Fatal(err)
+	}
+	c, err := compare.New(sides, compare.Options{Metrics: []string{"mean_ttft_ms"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(c.Rows) != 2 || !strings.HasSuffix(c.Rows[1].Cells[0].Why, "its calls do not give this one: of its calls one in 4 is kept") {
+		t.Errorf("%+v", c.Rows)
+	}
+}
