@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 
 	"perflab/internal/interop"
 	"perflab/internal/result"
@@ -39,15 +40,15 @@ var defaultPercentiles = []float64{90, 95, 99}
 // percentiles that are values) comes from the report that guidellm would have written of
 // these calls.
 func By(defs map[string]result.Definition, h result.Header, percentiles []float64, calls []result.Call) (Figures, error) {
-	own, err := result.Summarize(h, &result.Client{}, result.Options{}, slices.Values(calls))
-	if err != nil {
-		return Figures{}, err
-	}
 	f := Figures{
-		Summary: result.Summary{Figures: map[string]float64{}, Definitions: map[string]result.Definition{}, Simulated: own.Simulated, Predicted: own.Predicted},
+		Summary: result.Summary{Figures: map[string]float64{}, Definitions: map[string]result.Definition{}},
 		Missing: map[string]string{}, defs: defs,
 	}
-	b := builder{Figures: &f, own: own, calls: result.NewCallSet(calls).Succeeded, percentiles: slices.Concat(defaultPercentiles, percentiles)}
+	b := builder{Figures: &f, calls: result.NewCallSet(calls).Succeeded, percentiles: slices.Concat(defaultPercentiles, percentiles)}
+	b.own = sync.OnceValues(func() (map[string]float64, error) {
+		s, err := result.Summarize(h, &result.Client{}, result.Options{}, slices.Values(calls))
+		return s.Figures, err
+	})
 	for name, d := range defs {
 		if d == result.Ours {
 			continue
@@ -67,7 +68,7 @@ func By(defs map[string]result.Definition, h result.Header, percentiles []float6
 // builder computes figures one after another.
 type builder struct {
 	*Figures
-	own         result.Summary
+	own         func() (map[string]float64, error) // perflab's figures, which few definitions need
 	calls       []*result.Call
 	percentiles []float64
 }

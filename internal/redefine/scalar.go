@@ -22,21 +22,31 @@ func (b *builder) scalar(name string, d result.Definition) string {
 		f[name] = mostMessages(b.timelines())
 	case name == "max_concurrent_requests" && d == result.SecondBuckets:
 		f[name] = mostCalls(b.timelines())
-	case name == "max_concurrent_requests" && d == result.MeanInFlight && b.own.Figures["duration"] > 0:
+	case name == "max_concurrent_requests" && d == result.MeanInFlight:
 		sum := 0.0
 		for _, t := range b.timelines() {
 			sum += (t.End - t.Start).Seconds()
 		}
-		f[name] = sum / b.own.Figures["duration"]
+		return b.fromOwn(name, "duration", func(d float64) float64 { return sum / d })
 	case name == "max_concurrency" && d == result.MeasuredMaximum:
-		most, ok := b.own.Figures["max_concurrent_requests"]
-		if !ok {
-			return "how many calls were in flight is not known"
-		}
-		f[name] = most
+		return b.fromOwn(name, "max_concurrent_requests", func(most float64) float64 { return most })
 	default:
 		return noWay(d)
 	}
+	return ""
+}
+
+// fromOwn sets a number that follows from a figure of perflab's.
+func (b *builder) fromOwn(name, figure string, value func(float64) float64) string {
+	own, err := b.own()
+	if err != nil {
+		return err.Error()
+	}
+	v, ok := own[figure]
+	if !ok || v <= 0 {
+		return "the run has no " + figure
+	}
+	b.Summary.Figures[name] = value(v)
 	return ""
 }
 
