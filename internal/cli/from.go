@@ -11,10 +11,10 @@ import (
 )
 
 const fromLong = `--from 'guidellm benchmark ...' (also guidellm run, aiperf profile, genai-perf
-profile, python -m sglang.bench_serving, vllm bench serve) prints the command of
-perflab bench that sends the same load, says flag by flag what differs, and sends
-nothing. A flag without which the load would be another one is refused. To run
-it: perflab bench --from '...' | sh`
+profile, python -m sglang.bench_serving) prints the command of perflab bench that
+sends the same load, says flag by flag what differs, and sends nothing. A flag
+without which the load would be another one is refused. To run it:
+perflab bench --from '...' | sh`
 
 // translateCommand prints another client's command as one of ours.
 func translateCommand(env console.Env, fs *pflag.FlagSet, from string) error {

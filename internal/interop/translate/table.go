@@ -54,7 +54,7 @@ type setting struct {
 
 // clients are all of them, those whose names are part of others' last.
 func clients() []*client {
-	return []*client{guidellm(), aiperf(), genaiperf(), sglang(), vllm()}
+	return []*client{guidellm(), aiperf(), genaiperf(), sglang()}
 }
 
 // find returns the row of a flag.

@@ -19,6 +19,7 @@ package translate
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -80,12 +81,18 @@ func find(text string) (*client, []string, error) {
 	if c, words := match(line); c != nil {
 		return c, words, nil
 	}
+	if as := vllmCommand.FindString(text); as != "" {
+		return nil, nil, fmt.Errorf("a command of %s runs as it is: write perflab bench serve for those words", as)
+	}
 	var known []string
 	for _, c := range clients() {
 		known = append(known, c.example)
 	}
 	return nil, nil, fmt.Errorf("%q is no command of a client that is known: give the whole command, as '%s ...'", redact.Text(clip(text)), strings.Join(known, " ...', '"))
 }
+
+// vllmCommand is a client whose command lines perflab bench takes itself.
+var vllmCommand = regexp.MustCompile(`\b(vllm bench serve|vllm-bench|benchmark_serving\.py)\b`)
 
 // match returns the client that a line starts, and its arguments. What stands
 // before, as in "uv run guidellm", is passed over.
