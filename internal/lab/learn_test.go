@@ -27,7 +27,7 @@ type slowSite struct {
 	before hook
 }
 
-const stretch = 1.5
+const stretch = 2.0
 
 func (s slowSite) Predict(ctx context.Context, q bench.Prediction) iter.Seq2[result.Call, error] {
 	if q.Engine == nil {

@@ -1,5 +1,12 @@
 package tune
 
+import "math"
+
+// farOff is the factor by which a prediction of the baseline must be off for a launch to correct
+// the predictor: farther than nine in ten predictions are. What one configuration is off by less
+// says more about it than about others, and correcting them by it made searches worse.
+const farOff = 1.5
+
 // learn has the predictor learn of a launch of the baseline, where it can and has not yet, and
 // predicts anew. A part of the load is another load than what is predicted.
 func (m *model) learn(t *trial) {
@@ -8,7 +15,7 @@ func (m *model) learn(t *trial) {
 		return
 	}
 	l := &Learned{Trial: t.Trial, Measured: m.objective.unlog(t.raw), Predicted: m.foretold.figures[m.objective.Metric]}
-	if !p.Learn(m.baseConfig(), t.end.Figures) {
+	if math.Abs(math.Log(l.Measured/l.Predicted)) < math.Log(farOff) || !p.Learn(m.baseConfig(), t.end.Figures) {
 		return
 	}
 	m.forget()

@@ -12,20 +12,24 @@ import (
 type pupil struct {
 	*testSpace
 	learned []map[string]map[string]float64
-	refuses bool // it can learn nothing
+	refuses bool    // it can learn nothing
+	off     float64 // of all figures until it has learned
 	asked   [2]map[string]int
 }
 
 func newPupil(f *testSpace) *pupil {
-	return &pupil{testSpace: f, asked: [2]map[string]int{{}, {}}}
+	return &pupil{testSpace: f, off: 4, asked: [2]map[string]int{{}, {}}}
 }
 
 func (p *pupil) Predict(c Config, w string) (map[string]float64, bool) {
 	f, ok := p.testSpace.Predict(c, w)
 	p.asked[min(1, len(p.learned))][c.key()]++
-	if len(p.learned) == 0 && c["engine"] != "v" {
+	if len(p.learned) == 0 {
 		for name := range f {
-			f[name] *= 3
+			f[name] *= p.off
+			if c["engine"] != "v" {
+				f[name] *= 3
+			}
 		}
 	}
 	if len(p.learned) > 0 && c["engine"] == "v" {
@@ -101,7 +105,7 @@ func TestRaceLearns(t *testing.T) {
 		}
 		e := r.Result().Evidence
 		want := f.value(base) * f.wrong(base)
-		if l := e.Learned; l == nil || l.Trial != c.trial || math.Abs(l.Measured/first.Figures["w"]["m"]-1) > 1e-9 || l.Predicted != want || math.Abs(l.Corrected/want-1.1) > 1e-9 {
+		if l := e.Learned; l == nil || l.Trial != c.trial || math.Abs(l.Measured/first.Figures["w"]["m"]-1) > 1e-9 || l.Predicted != 4*want || math.Abs(l.Corrected/want-1.1) > 1e-9 {
 			t.Errorf("%s: evidence %+v", name, l)
 		}
 		for _, k := range e.Candidates {
@@ -129,6 +133,11 @@ func TestRaceLearnsNothing(t *testing.T) {
 	}
 	if other, _ := playRace(t, taught(t, f, newPupil(f), Budget{Trials: 20}), f.evaluate(4)); equalProposals(without, other) {
 		t.Error("what is learned changes nothing: this test cannot fail")
+	}
+	near := newPupil(f)
+	near.off = 1.2 / f.wrong(raceSpace().Baseline)
+	if playRace(t, taught(t, f, near, Budget{Trials: 20}), f.evaluate(4)); len(near.learned) > 0 {
+		t.Error("it learned of a launch that is near its prediction")
 	}
 	lost := world(4)
 	lost.broken = map[int]string{1: Failed, 2: Failed, 3: Failed}

@@ -53,7 +53,7 @@ type Parallel interface {
 }
 
 // Learner is a Predictor that a measured launch corrects. A race lets it learn once, of the
-// first launch of its baseline under all of the load that has figures. From then on
+// first launch of its baseline under all of the load whose figure is far off the prediction. From then on
 // its predictions are a pure function of configuration, workload and what it learned: a study
 // that is resumed learns the same of its journal.
 type Learner interface {
