@@ -79,6 +79,7 @@ var tests = map[string]map[string]string{
 	"lab":                 {"sim": "a server to measure", "gauge": "what was read of the nodes", "replay": "predictions are corrected by what was measured"},
 	"report":              {"stat": "random calls", "verdict": "summaries with verdicts", "interop": "imported runs are rendered"},
 	"report/prediction":   {"engine": "the memory of a configuration is rendered"},
+	"report/progress":     {"tune": "the ratio of what leads"},
 	"report/parquet":      {"stat": "random calls"},
 	"perflab/cmd/perflab": {"tune/journal": "the journal of a study that was killed", "outcome": "the facts of a study"},
 	"sim":                 {"prometheus": "the metrics that it publishes are read", "engine/meters": "and given common names", "engine/logs": "what it prints at the start is read"},

@@ -29,6 +29,20 @@ var commands = map[string]func(*testscript.TestScript, bool, []string){
 	"interrupt": interrupt,
 	"noengines": noengines,
 	"unpack":    unpack,
+	"waitfor":   waitfor,
+}
+
+// waitfor PATH waits until a file is there.
+func waitfor(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: waitfor PATH")
+	}
+	for begun := time.Now(); time.Since(begun) < time.Minute; time.Sleep(20 * time.Millisecond) {
+		if _, err := os.Stat(ts.MkAbs(args[0])); err == nil {
+			return
+		}
+	}
+	ts.Fatalf("%s does not appear", args[0])
 }
 
 // change FILE OLD NEW replaces the first OLD in a file, which must have one.

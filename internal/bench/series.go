@@ -32,7 +32,8 @@ type Series struct {
 	Percentiles []float64 // to show, kept with the facts
 	Sections    []string  // to show, likewise
 
-	knownRows int // so many requests the dataset is known to have
+	knownRows int      // so many requests the dataset is known to have
+	held      *os.File // the series' directory, for who asks whether the series is under way
 }
 
 // Run makes the runs that the plan asks for. What was measured is returned
@@ -41,6 +42,7 @@ func (s *Series) Run(ctx context.Context) (*SeriesFacts, error) {
 	if err := rundir.Free(s.Bench.Dir); err != nil {
 		return nil, err
 	}
+	defer func() { s.held.Close() }()
 	facts := &SeriesFacts{
 		Schema: "perflab.series/1", Version: s.Bench.Version, Kind: s.Kind,
 		SLOs: s.SLOs, MaxErrors: s.MaxErrors, Points: []Point{},
@@ -106,6 +108,12 @@ func (s *Series) measure(ctx context.Context, step Step, before []Point) (Point,
 	}
 	if err := durable.MkdirAll(s.Bench.Dir); err != nil {
 		return Point{}, nil, fmt.Errorf("create the series' directory: %w", err)
+	}
+	if s.held == nil {
+		if f, err := os.Open(s.Bench.Dir); err == nil {
+			_, _ = durable.Hold(f) // where it cannot be, nobody is told
+			s.held = f
+		}
 	}
 	b.Progress = &load.Progress{}
 	if s.OnStart != nil {

@@ -97,7 +97,7 @@ func addCommands(root *cobra.Command, env console.Env) {
 		id, title string
 		commands  []*cobra.Command
 	}{
-		{"measure", "Measure and tune:", []*cobra.Command{newBench(env), newTune(env)}},
+		{"measure", "Measure and tune:", []*cobra.Command{newBench(env), newTune(env), newStatus(env)}},
 		{"engines", "Engines:", []*cobra.Command{newEngines(env), newRender(env)}},
 		{"simulate", "Without a GPU:", []*cobra.Command{newSim(env), newPredict(env), newCalibrate(env)}},
 		{"results", "Results:", []*cobra.Command{newReport(env), newCompare(env), newImport(env), newExport(env), newAudit(env)}},

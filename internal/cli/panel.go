@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"perflab/internal/cli/console"
 	"perflab/internal/load"
+	"perflab/internal/report/progress"
 	"perflab/internal/stat"
 )
 
@@ -77,9 +77,9 @@ func (v *panel) lines(now time.Time) []string {
 func (v *panel) progress(now time.Time) string {
 	done, all := int(v.p.Done.Load()), int(v.p.Planned.Load())
 	if all == 0 {
-		return fmt.Sprintf("%d done after %s", done, console.Brief(now.Sub(v.since)))
+		return fmt.Sprintf("%d done after %s", done, progress.Brief(now.Sub(v.since)))
 	}
-	return strings.TrimRight(fmt.Sprintf("%s %d/%d  %s", console.Bar(done, all, 24), done, all, console.Left(done, all, v.since)), " ")
+	return strings.TrimRight(fmt.Sprintf("%s %d/%d  %s", progress.Bar(done, all, 24), done, all, progress.Left(done, all, now.Sub(v.since))), " ")
 }
 
 func (v *panel) rates() string {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,14 +15,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"perflab/docs"
-	"perflab/internal/bench"
 	"perflab/internal/cli/console"
+	"perflab/internal/engine"
 	"perflab/internal/lab"
 	"perflab/internal/outcome"
 	"perflab/internal/replay"
 	"perflab/internal/report"
 	"perflab/internal/report/doc"
 	"perflab/internal/report/finding"
+	"perflab/internal/report/progress"
 	"perflab/internal/report/runplot"
 	"perflab/internal/result"
 	"perflab/internal/rundir"
@@ -64,6 +64,10 @@ are off.
 Other strategies (strategy: in the file, or --strategy): staged carries the best of
 each listed stage forward, survey measures a list of candidates under every workload,
 random, grid and tpe draw from the same space as race.
+
+While it runs it shows which launch is under way and why, how far its load is, how
+long the study may still take, and what leads so far; perflab status DIR says the
+same from another terminal.
 
 A study directory holds study.json (every fact), report.md, report.html, plots/,
 the journal, and one directory per trial with its runs and the engine's log.
@@ -127,13 +131,13 @@ func runTune(ctx context.Context, env console.Env, f *tuneFlags, path string) er
 	}
 	dir := f.dir(s.Name)
 	w := &tuneView{started: time.Now()}
-	w.live = console.StartLive(env, w.text, nil)
+	w.live = console.StartLive(env, w.text, w.panel)
 	for _, r := range s.Remarks() {
 		w.live.Say("warning: %s", r)
 	}
 	facts, err := lab.Tune(ctx, s, content, lab.Options{
 		Dir: dir, Resume: f.resume, Version: env.Version, Self: env.Self,
-		APIKey: env.Getenv("OPENAI_API_KEY"), Secrets: env.Secrets, Predictor: replay.Predictor{}, Watch: w.watch, Words: finding.Worded, Earlier: source.Earlier,
+		APIKey: env.Getenv("OPENAI_API_KEY"), Secrets: env.Secrets, Predictor: replay.Predictor{}, Watch: w.watch, Follow: w.follow, Again: f.again(path, dir), Words: finding.Worded, Earlier: source.Earlier,
 		Tell: func(text string) { w.live.Say("warning: %s", text) },
 	})
 	w.live.End()
@@ -169,6 +173,18 @@ func (f *tuneFlags) dir(name string) string {
 		dir = filepath.Join("perflab-out", fmt.Sprintf("%s-%d", name, i))
 	}
 	return dir
+}
+
+// again is the command that goes on with the study in a directory.
+func (f *tuneFlags) again(path, dir string) string {
+	words := []string{"perflab tune", engine.Quote(path), "--out", engine.Quote(dir), "--resume"}
+	if f.how != "" {
+		words = append(words, "--strategy", f.how)
+	}
+	for _, p := range f.learn {
+		words = append(words, "--earlier", engine.Quote(p))
+	}
+	return strings.Join(words, " ")
 }
 
 // keptTrials says what an interrupted study leaves.
@@ -258,29 +274,47 @@ func studyOptions(dir string, s outcome.Study, block string) report.Options {
 	return o
 }
 
-// tuneView is the live line of a study, and a log line whenever a trial ends.
+// tuneView is the live lines of a study, and a line that stays whenever a trial ends or another
+// configuration leads.
 type tuneView struct {
 	live    *console.Live
 	started time.Time
+	ranked  bool   // was said, once: the search predicts on, but ranks no more
+	leads   string // said last
 
-	ranked bool // was said, once: the search predicts on, but ranks no more
-
-	mu   sync.Mutex            // guards what follows: set by the study, read by the live line
-	now  map[string]lab.Status // by machine
-	last string                // the machine of the last of them
+	mu   sync.Mutex // guards what follows: set by the study, read by the live lines
+	last map[string]lab.Status
+	now  func(time.Time) outcome.Underway // nil: the study has not begun
 }
 
 // leastReportedPredictions is how many predictions leave a line behind: those that rank the
 // field, not the few that a step of the search asks for.
 const leastReportedPredictions = 10
 
+func (v *tuneView) follow(now func(time.Time) outcome.Underway) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.now = now
+}
+
+// standing is where the study stands: before it has begun, what is predicted for it.
+func (v *tuneView) standing() outcome.Underway {
+	v.mu.Lock()
+	now, ranked := v.now, v.last[""].Ranked
+	v.mu.Unlock()
+	if now == nil {
+		return outcome.Underway{Started: v.started, At: time.Now(), Ranked: ranked}
+	}
+	return now(time.Now())
+}
+
 func (v *tuneView) watch(s lab.Status) {
 	v.mu.Lock()
-	before := v.now[s.Machine]
-	if v.now == nil {
-		v.now = map[string]lab.Status{}
+	if v.last == nil {
+		v.last = map[string]lab.Status{}
 	}
-	v.now[s.Machine], v.last = s, s.Machine
+	before := v.last[s.Machine]
+	v.last[s.Machine] = s
 	v.mu.Unlock()
 	if before.Phase == lab.PhaseRanking && s.Phase != lab.PhaseRanking && before.Ranked >= leastReportedPredictions && !v.ranked {
 		v.ranked = true
@@ -289,29 +323,15 @@ func (v *tuneView) watch(s lab.Status) {
 	if s.Ended > before.Ended && before.Trial == s.Trial {
 		v.live.Say("trial %d%s  %s: %s  %s", s.Trial, onMachine(s), s.Stage, s.Label, s.Result)
 	}
+	if l := v.standing().Leader; l != nil && !l.Baseline && l.Label != v.leads {
+		v.leads = l.Label
+		v.live.Say("%s", progress.Leader(l))
+	}
 }
 
-func (v *tuneView) text() string {
-	v.mu.Lock()
-	all, s := maps.Clone(v.now), v.now[v.last]
-	v.mu.Unlock()
-	if s.Phase == lab.PhaseRanking {
-		return fmt.Sprintf("%s  ranking configurations by prediction  %d predictions", console.Brief(time.Since(v.started)), s.Ranked)
-	}
-	if s.Machine == "" {
-		all = map[string]lab.Status{"": s}
-	}
-	var parts []string
-	for _, machine := range slices.Sorted(maps.Keys(all)) {
-		if s := all[machine]; s.Trial > 0 && s.Machine == machine {
-			parts = append(parts, trialText(s))
-		}
-	}
-	if len(parts) == 0 {
-		return ""
-	}
-	return console.Brief(time.Since(v.started)) + "  " + strings.Join(parts, "  |  ")
-}
+func (v *tuneView) text() string { return progress.StudyLine(v.standing()) }
+
+func (v *tuneView) panel(time.Time) []string { return progress.Study(v.standing()) }
 
 // onMachine says on which of several machines a trial is.
 func onMachine(s lab.Status) string {
@@ -319,20 +339,4 @@ func onMachine(s lab.Status) string {
 		return ""
 	}
 	return " on " + s.Machine
-}
-
-// trialText is where a trial stands.
-func trialText(s lab.Status) string {
-	line := fmt.Sprintf("trial %d%s  %s: %s", s.Trial, onMachine(s), s.Stage, s.Label)
-	if s.Workload != "" {
-		line += "  " + s.Workload
-	}
-	line += "  " + s.Phase
-	if s.Detail != "" {
-		line += "  " + s.Detail
-	}
-	if s.Progress != nil && s.Phase == bench.PhaseMeasuring {
-		line += "  " + progressText(s.Progress, s.Since)
-	}
-	return line
 }

@@ -13,6 +13,7 @@ import (
 	"perflab/internal/lab"
 	"perflab/internal/replay"
 	"perflab/internal/report/finding"
+	"perflab/internal/report/progress"
 	"perflab/internal/source"
 	"perflab/internal/study"
 )
@@ -101,7 +102,7 @@ func bounded(p lab.Preview) string {
 		parts = append(parts, "fewer when no launch is worth its cost")
 	}
 	if p.Budget.Time > 0 {
-		parts = append(parts, "within "+console.Brief(p.Budget.Time))
+		parts = append(parts, "within "+progress.Brief(p.Budget.Time))
 	}
 	if len(parts) == 0 {
 		return ""

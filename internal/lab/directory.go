@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"syscall"
 
 	"perflab/internal/durable"
 	"perflab/internal/rundir"
@@ -17,7 +16,7 @@ import (
 
 // Names in a study directory.
 const (
-	journalFile = "journal.jsonl"
+	journalFile = rundir.JournalFile
 	trialFile   = "trial.json"
 	sourceFile  = "study.yaml"
 	trialsDir   = "trials"
@@ -125,12 +124,12 @@ func (d *directory) begin(source, learned []byte) error {
 // open: two at work in it would clear away each other's trials. The kernel
 // releases the lock when the process ends, in whatever way.
 func lock(journal *os.File, dir string) error {
-	err := syscall.Flock(int(journal.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-	if errors.Is(err, syscall.EWOULDBLOCK) {
-		return &BusyError{Dir: dir}
-	}
-	if err != nil {
+	ok, err := durable.Hold(journal)
+	switch {
+	case err != nil:
 		return fmt.Errorf("lock %s: %w", journal.Name(), err)
+	case !ok:
+		return &BusyError{Dir: dir}
 	}
 	return nil
 }

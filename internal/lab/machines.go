@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"perflab/internal/deploy"
 	"perflab/internal/study"
@@ -144,7 +145,7 @@ func (l *session) Start(ctx context.Context, p tune.Proposal) {
 func (l *session) prepare(ctx context.Context, e ended) error {
 	m, p := e.on, e.p
 	m.watch.change(func(s *Status) {
-		*s = Status{Machine: m.machine, Stage: p.Stage, Trial: p.Trial, Label: p.Label, Phase: "preparing", Ended: l.past.ended}
+		*s = Status{Machine: m.machine, Stage: p.Stage, Trial: p.Trial, Label: p.Label, Begun: time.Now(), Phase: "preparing", Ended: l.past.ended}
 	})
 	if m.past.stuck != nil {
 		return fmt.Errorf("an engine of the trial before is still there: %w", m.past.stuck)
@@ -153,7 +154,8 @@ func (l *session) prepare(ctx context.Context, e ended) error {
 		return err
 	}
 	// So that a study under way, or one that is killed, can be reported.
-	_, err := l.save(true)
+	f, err := l.save(true)
+	m.watch.change(func(s *Status) { s.Why = l.why(p, f.Trials) })
 	return err
 }
 
@@ -192,7 +194,7 @@ func (l *session) conclude(e ended) (tune.Observation, error) {
 	l.past.ended++
 	e.on.watch.change(func(s *Status) {
 		if s.Result, s.Ended, s.Progress = l.outcome(t), l.past.ended, nil; l.several() {
-			s.Phase = "ended" // while others go on
+			s.Phase = phaseEnded
 		}
 	})
 	if e.on.gone && l.Tell != nil {

@@ -28,6 +28,10 @@ type Options struct {
 	Watch     func(Status)    // told of every change, one at a time; may be nil
 	Tell      func(string)    // told, a sentence each, what whoever waits for the study should read before its end; may be nil
 
+	// Follow is given, once, what tells where the study stands at an instant; nil: nobody asks.
+	Follow func(func(time.Time) outcome.Underway)
+	Again  string // the command that goes on with the study, for who looks into its directory
+
 	// Words writes the sentences of a study's findings, for study.json; nil: none are
 	// written.
 	Words func(outcome.Study) outcome.Study
@@ -51,11 +55,13 @@ type session struct {
 	Options
 	studyDir  *directory
 	watch     *watcher
+	underway  *underway
 	engines   *launcher
 	facts     *factsMaker
 	strategy  tune.Strategy
 	space     *candidate.Field  // of what may be tried; nil: the study lists it
 	selfCheck *result.SelfCheck // of this client on this machine
+	names     []string          // labels of what the study names; nil: not looked for yet
 	past      history
 	machine   string     // its name, of several
 	gone      bool       // it could not be reached any more
@@ -78,8 +84,14 @@ func newSession(s *study.Study, o Options) *session {
 	if o.pauses == nil {
 		o.pauses = backoff()
 	}
-	w := &watcher{tell: o.Watch}
-	l := &session{Study: s, Options: o, watch: w, engines: newLauncher(s, o, w), selfCheck: selfcheck.Load(o.Version)}
+	u := new(underway)
+	w := &watcher{tell: func(s Status) {
+		u.see(s)
+		if o.Watch != nil {
+			o.Watch(s)
+		}
+	}}
+	l := &session{Study: s, Options: o, watch: w, underway: u, engines: newLauncher(s, o, w), selfCheck: selfcheck.Load(o.Version)}
 	l.machines = l.onMachines()
 	l.ended = make(chan ended, len(l.machines))
 	l.facts = &factsMaker{Study: s, perflab: o.Version, engineVersion: l.engines.version, ground: &l.engines.ground}

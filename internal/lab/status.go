@@ -13,6 +13,8 @@ type Status struct {
 	Stage    string
 	Trial    int
 	Label    string
+	Why      string    // it is made, in a few words
+	Begun    time.Time // the trial
 	Workload string
 	Phase    string         // one of the run's, or "preparing", "launching", "predicting"
 	Detail   string         // what the runtime said last in this phase: how far an image is pulled
@@ -22,6 +24,9 @@ type Status struct {
 	Result   string         // of the trial that has just ended, with its figure
 	Progress *load.Progress // of the run under way, nil between runs
 }
+
+// phaseEnded is the phase of a machine whose trial has ended while others go on.
+const phaseEnded = "ended"
 
 // watcher holds where a study stands, or one of its machines, and tells of every change.
 // Runtimes say what they do from goroutines of their own.

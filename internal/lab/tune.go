@@ -23,7 +23,7 @@ import (
 // Tune runs a study to its end, or until ctx is cancelled, and writes
 // DIR/study.json after every trial. What it returns is always the study as far
 // as it got. Renderers make the report from it.
-func Tune(ctx context.Context, s *study.Study, source []byte, o Options) (outcome.Study, error) {
+func Tune(ctx context.Context, s *study.Study, source []byte, o Options) (facts outcome.Study, err error) {
 	o.Secrets = o.Secrets.Join(s.Secrets())
 	l := newSession(s, o)
 	if o.Resume { // of a large study that takes a while
@@ -37,11 +37,17 @@ func Tune(ctx context.Context, s *study.Study, source []byte, o Options) (outcom
 	if err != nil {
 		return outcome.Study{}, err
 	}
+	if o.Follow != nil {
+		o.Follow(l.underway.at)
+	}
 	l.facts.predictor = l.predictor(ctx)
 	if l.strategy, l.space, err = l.newStrategy(l.facts.predictor); err != nil {
 		return outcome.Study{}, err
 	}
 	defer tune.Stop(l.strategy)
+	l.underway.begin(l)
+	ended := l.publish()
+	defer func() { ended(err) }()
 	var short string
 	if race, ok := l.strategy.(*tune.Race); ok {
 		short = shortBudget(race.Planned())
@@ -62,7 +68,8 @@ func Tune(ctx context.Context, s *study.Study, source []byte, o Options) (outcom
 	}
 	l.warn(true, l.past.trials...)
 	err = journal.Run(ctx, l.strategy, l.studyDir.journal, l)
-	facts, ferr := l.save(err != nil)
+	var ferr error
+	facts, ferr = l.save(err != nil)
 	if err == nil {
 		err = ferr // one that comes after another is its consequence
 	}
@@ -123,7 +130,9 @@ func (l *session) save(partial bool) (outcome.Study, error) {
 	if err != nil {
 		return outcome.Study{}, err
 	}
-	f := l.facts.assemble(partial, trials, l.strategy.Result())
+	r := l.strategy.Result()
+	f := l.facts.assemble(partial, trials, r)
+	l.underway.take(f, r)
 	if l.Words != nil {
 		f = l.Words(f)
 	}

@@ -11,6 +11,12 @@ import (
 // StudyFile holds the facts of a study.
 const StudyFile = "study.json"
 
+// JournalFile is a study's journal, held by the process that runs it.
+const JournalFile = "journal.jsonl"
+
+// UnderwayFile says where a study stands that has not come to its end.
+const UnderwayFile = "progress.json"
+
 // OpenStudy reads a study's facts back from its directory.
 func OpenStudy(dir string) (outcome.Study, error) {
 	var s outcome.Study

@@ -190,7 +190,7 @@ func (c conclusion) soFar() Finding {
 	case c.isBase(lead.trial.Config):
 		f.Kind = BaselineLeads
 	default:
-		f.Kind, f.Name = CandidateLeads, lead.trial.name
+		f.Kind, f.Name, f.Ratio = CandidateLeads, lead.trial.name, c.ratio(lead.trial.Config, lead.trial.Share)
 	}
 	return f
 }

@@ -14,6 +14,7 @@ type Finding struct {
 	Of      int         `json:"of,omitzero"`       // of so many
 	Seconds float64     `json:"seconds,omitempty"` // of a budget
 	Fresh   bool        `json:"fresh,omitempty"`   // measured again on fresh seeds
+	Ratio   *Span       `json:"ratio,omitempty"`   // to the baseline by launches of the search, with its interval
 	After   *int        `json:"after,omitempty"`   // trials after which this is said of a study that is not finished
 
 	Workload   string      `json:"workload,omitempty"`
@@ -76,7 +77,7 @@ const (
 const (
 	NothingYet        FindingKind = "nothing_yet"
 	BaselineLeads     FindingKind = "baseline_leads"
-	CandidateLeads    FindingKind = "candidate_leads"    // Name; by Pair, or against a baseline that has the Cause, or not confirmed
+	CandidateLeads    FindingKind = "candidate_leads"    // Name; by Pair, or against a baseline that has the Cause, or at Ratio and not confirmed
 	NothingMeasured   FindingKind = "nothing_measured"   // Against, which was first, has the Cause
 	NothingAcceptable FindingKind = "nothing_acceptable" // what could be measured may not be recommended, or is Name alone, and the baseline has the Cause
 	NothingBeside     FindingKind = "nothing_beside"     // of single measurements: no other configuration has figures

@@ -114,7 +114,6 @@ const (
 )
 
 // Clone is a proposal that shares nothing with this one.
-// Clone shares nothing with the proposal.
 func (p Proposal) Clone() Proposal {
 	p.Config = maps.Clone(p.Config)
 	p.Workloads = slices.Clone(p.Workloads)

@@ -76,29 +76,41 @@ func (l *Live) draw() {
 
 // paint draws what a terminal shows over what stands there.
 func (l *Live) paint() {
-	var lines []string
-	if l.panel != nil {
-		lines = l.panel(time.Now())
-	}
+	lines := l.shown(l.width() - 1)
 	if len(lines) == 0 {
-		if lines = []string{l.text()}; lines[0] == "" {
-			return
-		}
+		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var b strings.Builder
 	b.WriteString(l.erased())
-	width := l.width()
 	for i, s := range lines {
 		if i > 0 {
 			b.WriteString(string(nextLine))
 		}
-		lines[i] = Fit(l.screen.clean(s), width-1)
-		b.WriteString(lines[i])
+		b.WriteString(s)
 	}
 	l.drawnLines = lines
 	io.WriteString(l.screen.to, b.String()) // a terminal that is gone shows nothing
+}
+
+// shown is what a terminal of a width shows: the panel with its long lines broken, or where there
+// is none the line, cut.
+func (l *Live) shown(width int) []string {
+	var lines []string
+	if l.panel != nil {
+		for _, s := range l.panel(time.Now()) {
+			lines = append(lines, Wrap(l.screen.clean(s), width)...)
+		}
+	}
+	if len(lines) > 0 {
+		return lines
+	}
+	text := l.text()
+	if text == "" {
+		return nil
+	}
+	return []string{Fit(l.screen.clean(text), width)}
 }
 
 // erased clears the lines that stand on the terminal, which has broken those
@@ -139,11 +151,33 @@ func (l *Live) End() {
 var barPattern = regexp.MustCompile(`\[=* *\] `)
 
 // Fit gives up the bar, which repeats what the numbers say, before any number.
-func Fit(s string, width int) string {
+func Fit(s string, width int) string { return clip(withoutBar(s, width), width) }
+
+func withoutBar(s string, width int) string {
 	if width >= 10 && utf8.RuneCountInString(s) > width {
-		s = barPattern.ReplaceAllString(s, "")
+		return barPattern.ReplaceAllString(s, "")
 	}
-	return clip(s, width)
+	return s
+}
+
+// Wrap breaks a line between words, after it has given up the bar, into as many as its width
+// asks for, but mostRows; those after the first are set in.
+func Wrap(s string, width int) (out []string) {
+	const mostRows, indent = 3, "    "
+	s = withoutBar(s, width)
+	for width >= 2*len(indent) && utf8.RuneCountInString(s) > width && len(out) < mostRows-1 {
+		r := []rune(s)
+		cut := width
+		for cut > len(indent) && r[cut] != ' ' {
+			cut--
+		}
+		if cut == len(indent) { // one long word
+			cut = width
+		}
+		out = append(out, strings.TrimRight(string(r[:cut]), " "))
+		s = indent + strings.TrimLeft(string(r[cut:]), " ")
+	}
+	return append(out, clip(s, width))
 }
 
 func clip(s string, width int) string {
@@ -152,36 +186,4 @@ func clip(s string, width int) string {
 		return s
 	}
 	return string(r[:width-1]) + "…"
-}
-
-// Bar is a progress bar of the given width in characters.
-func Bar(done, all, width int) string {
-	if all <= 0 {
-		return ""
-	}
-	n := min(max(done*width/all, 0), width)
-	return "[" + strings.Repeat("=", n) + strings.Repeat(" ", width-n) + "]"
-}
-
-// Left estimates the time to go at the pace so far; empty when there is no
-// pace yet.
-func Left(done, all int, since time.Time) string {
-	if done <= 0 || all <= done {
-		return ""
-	}
-	d := time.Duration(float64(time.Since(since)) / float64(done) * float64(all-done))
-	return "~" + Brief(d) + " left"
-}
-
-// Brief prints a duration in two units at most.
-func Brief(d time.Duration) string {
-	switch {
-	case d < time.Second:
-		return fmt.Sprintf("%d ms", d.Milliseconds())
-	case d < time.Minute:
-		return fmt.Sprintf("%.1f s", d.Seconds())
-	case d < time.Hour:
-		return fmt.Sprintf("%d min %02d s", int(d.Minutes()), int(d.Seconds())%60)
-	}
-	return fmt.Sprintf("%d h %02d min", int(d.Hours()), int(d.Minutes())%60)
 }

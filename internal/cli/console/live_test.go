@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"perflab/internal/redact"
 )
 
@@ -37,5 +39,24 @@ func TestPaintNarrower(t *testing.T) {
 	want := "\r\x1b[K" + strings.Repeat("x", 39) + "…" + "\r\x1b[K" + up + up + strings.Repeat("x", 14) + "…"
 	if b.String() != want {
 		t.Errorf("got %q\nwant %q", b.String(), want)
+	}
+}
+
+// TestWrap: a line that is too long loses its bar, then goes on below, and is cut only when its
+// rows are used up.
+func TestWrap(t *testing.T) {
+	const line = "  chat  measuring  [=====     ] 212/500  ~54 s left  5.3 req/s  2250 tok/s"
+	for width, want := range map[int][]string{
+		100: {line},
+		64:  {"  chat  measuring  212/500  ~54 s left  5.3 req/s  2250 tok/s"},
+		40:  {"  chat  measuring  212/500  ~54 s left", "    5.3 req/s  2250 tok/s"},
+		20:  {"  chat  measuring", "    212/500  ~54 s", "    left  5.3 req/s…"},
+	} {
+		if d := cmp.Diff(want, Wrap(line, width)); d != "" {
+			t.Errorf("at %d columns, -want +got:\n%s", width, d)
+		}
+	}
+	if d := cmp.Diff([]string{"aaaaaaaaaa", "    aaaaaa", "    aa"}, Wrap(strings.Repeat("a", 18), 10)); d != "" {
+		t.Errorf("one long word: %s", d)
 	}
 }

@@ -168,6 +168,9 @@ func (w wording) progress(f tune.Finding) string {
 		case f.Cause != nil:
 			return fmt.Sprintf("%s leads, measured once, and the baseline ended %s", f.Name, w.note(f.Cause))
 		}
+		if f.Ratio != nil {
+			return fmt.Sprintf("%s leads so far: %s on %s over the baseline by launches of the search, not confirmed", f.Name, w.ratio(*f.Ratio), w.metric)
+		}
 		return f.Name + " leads, not confirmed"
 	case tune.NothingMeasured:
 		return fmt.Sprintf("nothing could be measured: %s ended %s", cmp.Or(f.Against, "the first configuration"), w.note(f.Cause))
@@ -380,6 +383,17 @@ func (w wording) ratio(s tune.Span) string {
 	}
 	bare := func(gain float64) string { return strings.TrimSuffix(signedPercent(gain), " %") }
 	return fmt.Sprintf("%s [%s, %s]", signedPercent(s.Value-1), bare(s.Low-1), bare(s.High-1))
+}
+
+// Ratio is a ratio with its interval as findings say it; without one, whose ends are 0, the
+// value alone.
+func Ratio(s tune.Span, higher bool) string {
+	w := wording{higher: higher}
+	text := w.ratio(s)
+	if s.Low == 0 && s.High == 0 {
+		text, _, _ = strings.Cut(text, " [")
+	}
+	return text
 }
 
 // pair is how one configuration stands against another, by one measurement of each.
