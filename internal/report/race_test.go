@@ -145,14 +145,14 @@ func TestFrontNamesPointsOnce(t *testing.T) {
 	}
 }
 
-// TestRaceTextFitsTheScreen: the essentials in about thirty lines.
+// TestRaceTextFitsTheScreen: the essentials in about thirty lines, with what to do next.
 func TestRaceTextFitsTheScreen(t *testing.T) {
 	var b strings.Builder
 	if err := doc.Text(&b, must(Study(raceStudy(), Options{}))); err != nil {
 		t.Fatal(err)
 	}
-	if n := strings.Count(b.String(), "\n"); n > 30 {
-		t.Errorf("%d lines, want at most 30:\n%s", n, b.String())
+	if n := strings.Count(b.String(), "\n"); n > 32 {
+		t.Errorf("%d lines, want at most 32:\n%s", n, b.String())
 	}
 }
 

@@ -178,8 +178,8 @@ func TestTextFitsTheScreen(t *testing.T) {
 	if err := doc.Text(&b, must(Study(s, Options{}))); err != nil {
 		t.Fatal(err)
 	}
-	if n := strings.Count(b.String(), "\n"); n > 25 {
-		t.Errorf("%d lines, want at most 25:\n%s", n, b.String())
+	if n := strings.Count(b.String(), "\n"); n > 29 {
+		t.Errorf("%d lines, want at most 29:\n%s", n, b.String())
 	}
 	if !strings.Contains(b.String(), "*9 ") || !strings.Contains(b.String(), "and 39 more in the report") {
 		t.Errorf("the recommendation or the count of the rest is missing:\n%s", b.String())

@@ -8,6 +8,7 @@ import (
 
 	"perflab/internal/outcome"
 	"perflab/internal/report/doc"
+	"perflab/internal/report/finding"
 	"perflab/internal/report/plot"
 	"perflab/internal/result"
 	"perflab/internal/tune"
@@ -40,6 +41,7 @@ func Study(s outcome.Study, o Options) (doc.Document, error) {
 	d.summary()
 	body := &d.doc.Body
 	d.conclusion(body.Section("conclusion", "Conclusion"))
+	d.next(finding.Next(s, o.Dir), finding.Next(s, ""))
 	if d.race != nil {
 		s := body.Section("reached", "How the Conclusion Was Reached")
 		s.Entry = "How it was reached"
@@ -64,6 +66,19 @@ func Study(s outcome.Study, o Options) (doc.Document, error) {
 	d.cost(body.Section("cost", "What It Cost"))
 	d.repeat(body.Section("repeat", "How to Repeat"))
 	return d.doc, nil
+}
+
+// next adds what a reader does best now. A terminal has the first few, with where the study is on this
+// machine, which a document does not depend on.
+func (d *studyDocument) next(here, steps []string) {
+	if len(steps) == 0 {
+		return
+	}
+	d.doc.Body.Text("")
+	for _, text := range here[:min(3, len(here))] {
+		d.doc.Body.Text("Next: " + text)
+	}
+	d.doc.Body.Section("next", "What to Do Next").List(doc.InDocument, steps...)
 }
 
 // conclusion adds what a busy reader needs.

@@ -13,7 +13,7 @@ import (
 	"perflab/internal/tune"
 )
 
-// maxTrials bounds the trials that a terminal shows, so that the whole stays
+// maxTrials bounds the trials that a terminal shows, so that the whole but what to do next stays
 // within 25 lines: of more than these, fewer where other lines follow.
 const maxTrials = 12
 
