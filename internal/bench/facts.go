@@ -145,7 +145,7 @@ func (f *SeriesFacts) Edge() Point {
 	if f.Stop.Code == StopVoid || f.Stop.Code == StopClient {
 		return last
 	}
-	at := f.Points[0].Load // a search begins at its lowest
+	at := f.lowest()
 	if f.Max != nil {
 		at = f.Max.Load
 	}
@@ -155,6 +155,17 @@ func (f *SeriesFacts) Edge() Point {
 		}
 	}
 	return last
+}
+
+// lowest is the lowest load that a search measured.
+func (f *SeriesFacts) lowest() Load {
+	at := f.Points[0].Load
+	for _, p := range f.Points {
+		if at.Axis == Throughput || p.Load.Axis == at.Axis && p.Load.Value < at.Value { // a burst comes before the search
+			at = p.Load
+		}
+	}
+	return at
 }
 
 // wantedPercentiles are the percentiles that the series shows and judges by.

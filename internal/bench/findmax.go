@@ -13,19 +13,23 @@ import (
 // FindMaxOptions bound a search.
 type FindMaxOptions struct {
 	Axis      string  // rate or concurrency
-	From      float64 // lowest load
+	From      float64 // lowest load; 0: where to begin is found by a burst
 	To        float64 // highest load; 0: none
 	Precision float64 // width of the bracket that is narrow enough, as a share of its lower end
 	Points    int     // runs at most
 	Requests  int     // of a point at least
 	Seconds   float64 // that a point sends for at least
+
+	Early *Early // how points may end before; nil: none does
 }
 
 // FindMax looks for the highest load that meets every bound: it doubles the
 // load until one is missed, halves the bracket until it is narrow, and
 // measures its lower end again with a fresh seed. A load that misses once has
-// missed. It is a pure state machine over the points it is told.
+// missed. Without a lowest load it begins where a burst suggests, and halves the load
+// while it misses. It is a pure state machine over the points it is told.
 type FindMax struct {
+	start     float64 // load to begin at; 0: the burst is still to be made
 	o         FindMaxOptions
 	current   Load
 	tests     []loadTest
@@ -46,7 +50,7 @@ type loadTest struct {
 }
 
 // NewFindMax returns a search that begins at o.From.
-func NewFindMax(o FindMaxOptions) *FindMax { return &FindMax{o: o, rising: true} }
+func NewFindMax(o FindMaxOptions) *FindMax { return &FindMax{o: o, start: o.From, rising: true} }
 
 // MinRequests is how many requests a point needs for the percentiles that
 // bounds are on, at least 100.
@@ -71,15 +75,51 @@ func (f *FindMax) Ask() (Step, bool) {
 	if f.stop != nil {
 		return Step{}, false
 	}
-	return Step{Load: f.current, Requests: f.requests(f.current.Value)}, true
+	if f.current.Axis == Throughput {
+		return Step{Load: f.current, Requests: burstRequests}, true
+	}
+	return Step{Load: f.current, Requests: f.requests(f.current.Value), Early: f.early()}, true
 }
+
+// early is how the point may end before all of its requests: where it meets only while the bracket
+// is wide and the load was not measured before, since the edge is to be known by a whole run.
+func (f *FindMax) early() *Early {
+	if f.o.Early == nil {
+		return nil
+	}
+	e := *f.o.Early
+	lo, hi := f.bracket()
+	wide := hi == nil || hi.load > f.current.Value*(1+wideBracket*f.o.Precision)
+	e.Least, e.Meet = f.o.Requests, wide && f.test(f.current.Value) == nil && (lo == nil || lo.load < f.current.Value)
+	return &e
+}
+
+// test is what is known of a load; nil: nothing.
+func (f *FindMax) test(load float64) *loadTest {
+	if i := slices.IndexFunc(f.tests, func(t loadTest) bool { return t.load == load }); i >= 0 {
+		return &f.tests[i]
+	}
+	return nil
+}
+
+// wideBracket is how far below the lowest load that missed, in brackets that are narrow enough, a
+// point may end as soon as it surely meets. lowestShare is the share of where a search without a
+// lowest load begins at which it ends downwards.
+const (
+	wideBracket = 4
+	lowestShare = 1.0 / 256
+)
 
 // next chooses a load or ends the search.
 func (f *FindMax) next() {
 	lo, hi := f.bracket()
 	switch {
+	case f.start == 0:
+		f.current = Load{Axis: Throughput}
 	case len(f.tests) == 0:
-		f.propose(f.o.From)
+		f.propose(f.start)
+	case lo == nil && f.lower(hi.load) > 0:
+		f.propose(f.lower(hi.load))
 	case lo == nil:
 		f.end(StopLowest, "the lowest load misses already: %s", f.describe(hi))
 	case lo.met < 2 && f.o.Points-f.runs == 1: // the last run is for the edge
@@ -100,6 +140,37 @@ func (f *FindMax) next() {
 		f.end(StopUpper, "upper limit reached: %s", f.describe(lo))
 	default:
 		f.end(StopPlateau, "plateau: %s, and it gives less than %.0f %% more throughput than the load before it", f.describe(lo), 100*leastGain)
+	}
+}
+
+// lower is the load to try where one misses and none met; 0 where there is none.
+func (f *FindMax) lower(missed float64) float64 {
+	next := digits3(missed / 2)
+	if f.o.Axis == AxisConcurrency {
+		next = math.Floor(missed / 2)
+	}
+	if f.o.From > 0 || next < f.start*lowestShare {
+		return 0
+	}
+	return next
+}
+
+// burst takes the burst: by its throughput a rate begins, and a concurrency with half of its
+// calls where they met what is asked, else with an eighth. Void or not: it enters no conclusion.
+func (f *FindMax) burst(p Point) {
+	switch {
+	case f.o.Axis == AxisConcurrency && len(p.Missed) == 0:
+		f.start = burstRequests / 2
+	case f.o.Axis == AxisConcurrency:
+		f.start = burstRequests / 8
+	default:
+		f.start = 1
+		if p.Achieved > 0 {
+			f.start = digits2(p.Achieved)
+		}
+	}
+	if f.o.To > 0 {
+		f.start = min(f.start, f.o.To)
 	}
 }
 
@@ -177,18 +248,21 @@ func (f *FindMax) Tell(p Point) {
 	if p.Partial {
 		return // the series ends here
 	}
+	if p.Load.Axis == Throughput {
+		f.burst(p)
+		return
+	}
 	if !p.Judged() {
 		f.void(p)
 		return
 	}
 	f.repeating = false
-	i := slices.IndexFunc(f.tests, func(t loadTest) bool { return t.load == p.Load.Value })
-	if i < 0 {
+	t := f.test(p.Load.Value)
+	if t == nil {
 		f.rising = f.gain(p)
 		f.tests = append(f.tests, loadTest{load: p.Load.Value, achieved: p.Achieved})
-		i = len(f.tests) - 1
+		t = &f.tests[len(f.tests)-1]
 	}
-	t := &f.tests[i]
 	why := slices.Clone(p.Missed)
 	if p.Saturated && f.o.Axis == AxisRate {
 		why = append(why, fmt.Sprintf("saturated: %s req/s achieved of %s offered", rounded(p.Achieved), rounded(p.Offered)))

@@ -76,6 +76,72 @@ func TestFindMax(t *testing.T) {
 	}
 }
 
+// TestFindMaxByBurst: without a lowest load the search begins where the burst suggests, right or wrong,
+// and finds the edge from above and from below.
+func TestFindMaxByBurst(t *testing.T) {
+	for edge := 0.3; edge < 900; edge *= 1.7 {
+		for _, factor := range []float64{0.1, 0.7, 1.3, 9} {
+			burst := func(load float64, run int) Point {
+				if run == 0 {
+					return Point{Achieved: factor * edge}
+				}
+				return upTo(edge)(load, run)
+			}
+			loads, stop, best := search(t, FindMaxOptions{Axis: AxisRate}, burst)
+			if stop.Code != StopBracket || best == nil || best.Load.Value > edge || edge > best.Load.Value*1.0501 || best.Tested != 2 {
+				t.Errorf("edge %g, burst %g: %v, %+v after %v", edge, factor*edge, stop, best, loads)
+			}
+		}
+	}
+	for edge := 1.0; edge < 300; edge += 37 {
+		for _, missed := range [][]string{nil, {"late"}} {
+			_, stop, best := search(t, FindMaxOptions{Axis: AxisConcurrency, Precision: 0.001, Points: 40}, func(load float64, run int) Point {
+				if run == 0 {
+					return Point{Missed: missed}
+				}
+				return upTo(edge)(load, run)
+			})
+			if stop.Code != StopBracket || best.Load.Value != edge {
+				t.Errorf("concurrency %g: %v, %+v", edge, stop, best)
+			}
+		}
+	}
+	loads, stop, best := search(t, FindMaxOptions{Axis: AxisRate, To: 4}, func(float64, int) Point { return Point{Achieved: 90} })
+	if d := gocmp.Diff([]float64{0, 4, 4}, loads); d != "" || stop.Code != StopUpper || best.Load.Value != 4 {
+		t.Errorf("up to 4: %v, %+v\n%s", stop, best, d)
+	}
+	loads, stop, _ = search(t, FindMaxOptions{Axis: AxisRate}, func(_ float64, run int) Point {
+		return Point{Achieved: 8, Missed: []string{"late"}}
+	})
+	if stop.Code != StopLowest || len(loads) != 9 || loads[1] != 8 {
+		t.Errorf("nothing meets: %v after %v", stop, loads)
+	}
+	loads, _, _ = search(t, FindMaxOptions{Axis: AxisRate, Points: 3}, func(float64, int) Point { return Point{} })
+	if d := gocmp.Diff([]float64{0, 1, 1}, loads); d != "" {
+		t.Errorf("a burst that says nothing: %s", d)
+	}
+}
+
+// TestFindMaxEarly: a load may end as it surely meets where it is far below what missed, and not where the
+// search ends.
+func TestFindMaxEarly(t *testing.T) {
+	var meet []bool
+	f := NewFindMax(FindMaxOptions{Axis: AxisRate, From: 4, Precision: 0.2, Points: 18, Requests: 100, Early: new(Early)})
+	for {
+		step, ok := f.Ask()
+		if !ok {
+			break
+		}
+		meet = append(meet, step.Early.Meet)
+		p := upTo(12)(step.Load.Value, 0)
+		p.Load = step.Load
+		f.Tell(p)
+	}
+	if d := gocmp.Diff([]bool{true, true, true, false, false, false}, meet); d != "" { // 4, 8, 16, 12, 14, 12
+		t.Errorf("%s", d)
+	}
+}
+
 func TestFindMaxSentence(t *testing.T) {
 	slo, err := result.ParseSLO("p99_ttft_ms <= 500")
 	if err != nil {

@@ -79,8 +79,11 @@ func (l Load) Apply(w workload.Spec) workload.Spec {
 	return w.Defaults()
 }
 
-// digits3 rounds to three significant digits.
-func digits3(v float64) float64 {
-	r, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 3, 64), 64)
+// digits3 rounds to three significant digits, and digits2 to two.
+func digits3(v float64) float64 { return digits(v, 3) }
+func digits2(v float64) float64 { return digits(v, 2) }
+
+func digits(v float64, n int) float64 {
+	r, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', n, 64), 64)
 	return cmp.Or(map[bool]float64{true: r}[err == nil], v)
 }

@@ -3,7 +3,8 @@ package bench
 // Step is what a plan wants measured next.
 type Step struct {
 	Load     Load
-	Requests int // 0: as many as the spec says
+	Requests int    // 0: as many as the spec says
+	Early    *Early // how the run may end before; nil: it may not
 }
 
 // LoadPlan decides which loads a series measures, one after the other. It is pure:

@@ -23,6 +23,7 @@ type Outcome struct {
 
 	Readings []gauge.Reading // of what was around the calls
 
+	Early string   // why it ended before all of its plan was sent; "": it did not
 	Dir   string   // "" when nothing was kept; still with .tmp when it could not be finished
 	Notes []string // what the user must know beside the figures, one sentence each
 

@@ -20,6 +20,7 @@ type Point struct {
 	Failed    bool           `json:"failed,omitzero"`        // more calls failed than may: the point misses, void or not
 	Void      bool           `json:"void"`                   // not to be believed, and so in no conclusion
 	Partial   bool           `json:"partial"`                // stopped before its end; in no conclusion either
+	Early     string         `json:"ended_early,omitempty"`  // why it ended before all of its requests were sent
 	Missed    []string       `json:"missed"`                 // what it missed of SLOs and share of failures, a phrase each
 	Summary   result.Summary `json:"summary"`
 }

@@ -91,7 +91,7 @@ func (b Runner) clientHeader(w *workload.Workload, c *openai.Client, simulated b
 		return h, err
 	}
 	h.Clock, h.Lengths = c.Clock(), lengths(c, w)
-	if w.Spec().UntilPrecision != "" {
+	if w.Spec().UntilPrecision != "" || b.Early != nil {
 		h.Requests = 0 // what is found on the way decides
 	}
 	h.LateReads = h.Clock == result.ClockKernel // net/http does not say when a socket was empty
@@ -230,8 +230,8 @@ func (b Runner) measure(ctx context.Context, h result.Header, w *workload.Worklo
 	b.phase(PhaseMeasuring)
 	defer debug.SetGCPercent(debug.SetGCPercent(HeapGrowth))
 	count := b.collector(tok, acc, dir)
-	precision := watch(w.Spec())
-	o := precision.options(b.options(w))
+	precision, sure := watch(w.Spec()), b.Early.begin(w.Len(), h, opt)
+	o := sure.options(precision.options(b.options(w)))
 	if dir != nil && (b.Spec.Telemetry > 0 || len(b.Sources) > 0) {
 		var written func()
 		o.Begun, written = follow(rec, dir.KeepReadings(), h.Simulated)
@@ -239,6 +239,7 @@ func (b Runner) measure(ctx context.Context, h result.Header, w *workload.Worklo
 	}
 	stats, err := load.Run(ctx, w.All(), Senders(clients), o, func(c result.Call) {
 		precision.add(&c)
+		sure.add(&c)
 		count.add(c)
 	})
 	if err != nil {
@@ -248,7 +249,7 @@ func (b Runner) measure(ctx context.Context, h result.Header, w *workload.Worklo
 	if h.Requests == 0 {
 		out.Totals = sentTotals(acc)
 	}
-	out.Client = &stats.Client
+	out.Client, out.Early = &stats.Client, sure.ended()
 	out.Client.Precision, out.Client.Profiled = precision.found(), b.Spec.Profile
 	out.Client.Sockets, out.Client.Opened = sockets(clients)
 	rec.Stop()

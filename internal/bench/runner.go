@@ -34,6 +34,8 @@ type Runner struct {
 	Progress *load.Progress
 	Phase    func(string) // told when a phase begins
 
+	Early *Early // how the run may end before its plan; nil: it may not
+
 	SelfCheck *result.SelfCheck // what a self check of this version found on this machine; nil: there was none
 
 	// Meters are engines that publish metrics where the targets do not: those behind a router.

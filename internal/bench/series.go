@@ -132,7 +132,7 @@ func (s *Series) measure(ctx context.Context, step Step, before []Point) (Point,
 	}
 	p := Point{
 		Load: step.Load, Dir: filepath.Base(out.Dir), Seed: b.Spec.Workload.Seed, Nonce: b.Spec.Workload.Nonce,
-		Requests: out.Header.Requests, Offered: out.Header.Rate,
+		Requests: cmp.Or(out.Header.Requests, out.Totals.Requests), Offered: out.Header.Rate, Early: out.Early,
 	}
 	p.Judge(out, s.SLOs, s.MaxErrors)
 	return p, out, err
@@ -156,7 +156,7 @@ func (s *Series) bench(step Step, before []Point) (Runner, error) {
 			return b, fmt.Errorf("%s: %w", step.Load, err)
 		}
 	}
-	b.Spec.Workload = w
+	b.Spec.Workload, b.Early = w, step.Early
 	name, times := step.Load.Name(), 1
 	for _, p := range before {
 		if p.Load == step.Load {

@@ -38,11 +38,11 @@ func (f *seriesFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.sweep, "sweep", "", "a run at each load: rate=1,2,4, rate=1..16x2 (doubling), concurrency=8..64+8 (adding); rate=auto measures one call at a time and all at once, and rates between")
 	fs.IntVar(&f.points, "sweep-points", 8, "runs of --sweep rate=auto, its two ends among them")
 	fs.StringVar(&f.axis, "find-max", "", "rate or concurrency: search the highest that meets every --slo; exit status 3 when the lowest misses")
-	fs.Float64Var(&f.find.From, "find-max-from", 1, "load at which the search begins")
+	fs.Float64Var(&f.find.From, "find-max-from", 0, "lowest load, at which the search begins (default: begin where a burst of 32 requests suggests, and go down while that misses)")
 	fs.Float64Var(&f.find.To, "find-max-to", 0, "highest load of the search; 0 has no limit")
 	fs.Float64Var(&f.find.Precision, "find-max-precision", 0.05, "how narrow the bracket must be, as a share of the load")
 	fs.IntVar(&f.find.Requests, "find-max-requests", 0, "requests of each run at least (default what the SLOs' percentiles need, and 100)")
-	fs.Float64Var(&f.find.Seconds, "find-max-seconds", 20, "each run sends for this long at least")
+	fs.Float64Var(&f.find.Seconds, "find-max-seconds", 20, "each run sends for this long at least, unless it is sure before that it misses or meets")
 	fs.IntVar(&f.repeat, "repeat", 0, "make the run this many times, with seeds seed, seed+1, ..., and show how the figures vary")
 	fs.BoolVar(&f.sameSeed, "repeat-same-seed", false, "with --repeat: the same requests in each run (not with --cache unique: the prefix cache would have them)")
 }
@@ -165,10 +165,10 @@ func (f *seriesFlags) parseFind(fs *pflag.FlagSet) (first bench.Load, err error)
 		err = errors.New("--until-precision does not apply with --find-max, which sets how many requests each run has")
 	case fs.Changed("num-prompts"):
 		err = errors.New("--num-prompts does not apply with --find-max: --find-max-requests and --find-max-seconds say how long a run is at least")
-	case !(o.From > 0) || math.IsInf(o.From, 1) || !whole(o.From):
+	case fs.Changed("find-max-from") && !(o.From > 0) || math.IsInf(o.From, 1) || !whole(o.From):
 		err = fmt.Errorf("--find-max-from is %g: it must be above 0, and a whole number of a concurrency", o.From)
-	case fs.Changed("find-max-to") && !(o.To >= o.From) || math.IsInf(o.To, 1) || !whole(o.To):
-		err = fmt.Errorf("--find-max-to is %g: it must be at least --find-max-from %g, and a whole number of a concurrency", o.To, o.From)
+	case fs.Changed("find-max-to") && !(o.To > 0 && o.To >= o.From) || math.IsInf(o.To, 1) || !whole(o.To):
+		err = fmt.Errorf("--find-max-to is %g: it must be above 0 and at least --find-max-from, and a whole number of a concurrency", o.To)
 	case !(o.Precision > 0 && o.Precision < 1):
 		err = fmt.Errorf("--find-max-precision is %g: it is a share between 0 and 1", o.Precision)
 	case o.Requests < 0 || fs.Changed("find-max-requests") && o.Requests == 0:
@@ -176,7 +176,7 @@ func (f *seriesFlags) parseFind(fs *pflag.FlagSet) (first bench.Load, err error)
 	case !(o.Seconds >= 0) || o.Seconds > 86400:
 		err = fmt.Errorf("--find-max-seconds is %g: it must be from 0 to a day", o.Seconds)
 	}
-	return bench.Load{Axis: f.axis, Value: o.From}, err
+	return bench.Load{Axis: f.axis, Value: cmp.Or(o.From, 1)}, err
 }
 
 // check looks at every load of a sweep before the first run.
@@ -200,12 +200,13 @@ func (f *seriesFlags) check(fs *pflag.FlagSet, s bench.Spec) error {
 }
 
 // plan is what the flags want measured.
-func (f *seriesFlags) plan(kind string, s bench.Spec, slos []result.SLO) bench.LoadPlan {
+func (f *seriesFlags) plan(kind string, s bench.Spec, slos []result.SLO, maxErrors float64) bench.LoadPlan {
 	switch kind {
 	case bench.KindSweep:
 		return f.sweepLoads.LoadPlan(f.points, s.Workload.NumPrompts)
 	case bench.KindFindMax:
 		o := f.find
+		o.Early = &bench.Early{SLOs: slos, MaxErrors: maxErrors}
 		o.Requests = cmp.Or(o.Requests, bench.MinRequests(slos))
 		return bench.NewFindMax(o)
 	}
@@ -261,7 +262,7 @@ func runSeries(ctx context.Context, env console.Env, f *benchFlags, kind string)
 			Spec: f.spec, APIKey: env.Getenv("OPENAI_API_KEY"), Secrets: env.Secrets, Dir: f.out, Version: env.Version, Phase: live.phase.set,
 			Sources: f.sources(), SelfCheck: selfcheck.Load(env.Version),
 		},
-		Kind: kind, Plan: f.series.plan(kind, f.spec, f.bounds), SLOs: f.bounds, MaxErrors: f.maxErrors, SameSeed: f.series.sameSeed,
+		Kind: kind, Plan: f.series.plan(kind, f.spec, f.bounds, f.maxErrors), SLOs: f.bounds, MaxErrors: f.maxErrors, SameSeed: f.series.sameSeed,
 		Percentiles: f.shownPercentiles, OnStart: live.begun,
 		OnEnd: func(p bench.Point, out *bench.Outcome) {
 			live.mu.Lock()
@@ -313,6 +314,9 @@ func pointLine(p bench.Point) string {
 		text += ", saturated"
 	case p.Capped:
 		text += ", held back by the concurrency limit"
+	}
+	if p.Early != "" {
+		text += ", ended early: " + p.Early
 	}
 	return text
 }

@@ -66,7 +66,7 @@ func TestNext(t *testing.T) {
 		}
 		for i, want := range tt.want {
 			begin, end, _ := strings.Cut(want, " ... ")
-			for _, part := range strings.Split(end, " ... ") {
+			for part := range strings.SplitSeq(end, " ... ") {
 				if !strings.HasPrefix(got[i], begin) || !strings.Contains(got[i], part) {
 					t.Errorf("%s: %q, want %q", tt.name, got[i], want)
 				}
