@@ -68,8 +68,7 @@ func Study(s outcome.Study, o Options) (doc.Document, error) {
 	return d.doc, nil
 }
 
-// next adds what a reader does best now. A terminal has the first few, with where the study is on this
-// machine, which a document does not depend on.
+// next adds what to do now: a terminal has the first few, as of where the study is on this machine.
 func (d *studyDocument) next(here, steps []string) {
 	if len(steps) == 0 {
 		return

@@ -266,9 +266,8 @@ func (k *confirmation) bounded(d Comparison, a, b *finalist) Comparison {
 	return d
 }
 
-// heldOut is the recommendation against the baseline on each workload that the
-// search is not judged by. One without figures is there too: what is not known is
-// no success.
+// heldOut is the recommendation against the baseline on each workload that the search is not
+// judged by. One without figures is there too: what is not known is no success.
 func (c conclusion) heldOut() []Comparison {
 	k := c.confirmation
 	base := k.baseline()
