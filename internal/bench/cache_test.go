@@ -91,6 +91,8 @@ var files = map[string]string{
 	"azure":    "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:00:00.0000000,20,3\n2023-11-16 18:00:00.0100000,30,4\n",
 	"mooncake": `{"timestamp":0,"input_length":20,"output_length":3,"hash_ids":[1]}` + "\n" + `{"timestamp":5,"input_length":30,"output_length":4,"hash_ids":[2]}` + "\n",
 	"jsonl":    `{"prompt":"one two three four","output_tokens":3}` + "\n" + `{"prompt":"five six seven","output_tokens":3}` + "\n",
+	"custom":   `{"prompt":"one two three four"}` + "\n" + `{"prompt":"five six seven"}` + "\n",
+	"gsm8k":    `{"question":"How many are two and two?","answer":"They are four."}` + "\n" + `{"question":"What comes after nine?","answer":"Ten does."}` + "\n",
 	"burstgpt": "Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n5,GPT-4,20,3,23,Conversation log\n6,GPT-4,30,4,34,Conversation log\n",
 }
 

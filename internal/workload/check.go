@@ -110,6 +110,9 @@ func checkDataset(s, d Spec, f *faults) {
 		case !ok:
 			of := namesOf(func(d dataset) bool { _, ok := d.param(p.Key); return ok })
 			f.add(p.Key, "applies to [dataset_name] %s, not %s", either(of), d.Dataset)
+		case own.minusOne && v.Int() == -1:
+		case own.minusOne && v.Int() < 0:
+			f.add(p.Key, "%d is neither a number of tokens nor -1", v.Int())
 		case v.Kind() == reflect.Int:
 			f.count(p.Key, int(v.Int()), cmp.Or(own.limit, maxTokens))
 		}

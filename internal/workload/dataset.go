@@ -53,6 +53,7 @@ type param struct {
 	standard int    // its default, where it is a whole number
 	limit    int    // the greatest whole number; 0: maxTokens
 	positive bool   // 0 stands for the default and cannot be asked for
+	minusOne bool   // -1 has a meaning of its own
 }
 
 // Fields that several datasets have alike.

@@ -19,7 +19,7 @@ func fuzzDataset(f *testing.F, dataset string) {
 		if err := os.WriteFile(path, data, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		w, err := Open(Spec{Dataset: dataset, Path: path, NoOversample: dataset == "sharegpt" || dataset == "jsonl" || dataset == "conversations"})
+		w, err := Open(Spec{Dataset: dataset, Path: path, NoOversample: takesNoOversample(dataset)})
 		if err != nil {
 			return
 		}
@@ -46,6 +46,12 @@ func fuzzDataset(f *testing.F, dataset string) {
 			}
 		}
 	})
+}
+
+// takesNoOversample reports whether the field applies to a dataset.
+func takesNoOversample(dataset string) bool {
+	_, ok := Spec{Dataset: dataset}.row().param("no_oversample")
+	return ok
 }
 
 func FuzzShareGPT(f *testing.F) {

@@ -48,10 +48,28 @@ func strict(line []byte, v any, keys string) error {
 		err = errors.New("more follows the JSON object")
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return errors.New("the line ends inside the JSON object: is the file complete?")
+		return errCut
 	}
 	if err != nil {
 		return fmt.Errorf("%s (accepted keys: %s)", strings.TrimPrefix(err.Error(), "json: "), keys)
+	}
+	return nil
+}
+
+var errCut = errors.New("the line ends inside the JSON object: is the file complete?")
+
+// lenient decodes one JSON object and leaves out the keys that v has not.
+func lenient(line []byte, v any) error {
+	dec := json.NewDecoder(bytes.NewReader(line))
+	switch err := dec.Decode(v); {
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return errCut
+	case err != nil:
+		return errors.New(strings.TrimPrefix(err.Error(), "json: "))
+	case dec.InputOffset() != int64(len(line)):
+		return errors.New("more follows the JSON object")
+	case line[0] != '{':
+		return errors.New("is no JSON object")
 	}
 	return nil
 }

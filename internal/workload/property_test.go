@@ -129,6 +129,14 @@ func (d dice) write(kind string) string {
 			line, _ := json.Marshal(row)
 			b.Write(append(line, '\n'))
 		}
+	case "custom":
+		for range n {
+			fmt.Fprintf(&b, `{"prompt": %q, "output_tokens": %d}`+"\n", words(1+d.IntN(20)), 1+d.IntN(9))
+		}
+	case "gsm8k":
+		for range n {
+			fmt.Fprintf(&b, `{"question": %q, "answer": %q}`+"\n", words(1+d.IntN(20)), words(1+d.IntN(9)))
+		}
 	case "sonnet":
 		for range n {
 			b.WriteString(words(8) + "\n")
@@ -202,8 +210,10 @@ func (d dice) content(s *Spec) {
 	case "sharegpt":
 		s.ShareGPTFilter = pick(d, "", "guidellm")
 		s.ShareGPTOutputLen = pick(d, 0, 7)
-	case "jsonl":
+	case "jsonl", "gsm8k":
 		s.OutputLen = pick(d, 0, 7)
+	case "custom":
+		s.CustomOutputLen = pick(d, 0, 7, -1)
 	case "conversations":
 		s.Turns = pick(d, "", "2", Range("1-3"))
 		s.ThinkTime = pick(d, "", "2s", "constant:1s")
@@ -243,7 +253,7 @@ func (d dice) load(s *Spec) {
 // TestEverySpec opens specs as the flags can make them, and holds each that
 // opens against what the package promises.
 func TestEverySpec(t *testing.T) {
-	const specs, least = 250, 8
+	const specs, least = 300, 8
 	d := dice{rand.New(rand.NewPCG(7, 7)), t.TempDir()}
 	lexicon := newLexicon()
 	opened := map[string]int{}
@@ -363,7 +373,7 @@ func (p promise) request(t *testing.T, w *Workload, r Request) {
 		}
 		n += tokens
 	}
-	if p.tok != nil && p.s.Dataset == "sharegpt" {
+	if p.tok != nil && slices.Contains([]string{"sharegpt", "custom", "gsm8k"}, p.s.Dataset) {
 		n++ // the special one
 	}
 	if n != r.Input {

@@ -73,37 +73,15 @@ func readShareGPT(f io.ReaderAt, s Spec, p promptBuilder) (source, error) {
 		return source{}, err
 	}
 	src := source{drops: dropCounts{}}
-	var prompts []string
-	for _, at := range readingOrder(s, spans, &src) {
-		if len(src.rows) == s.NumPrompts {
-			break
-		}
+	order := readingOrder(s, spans, &src)
+	return sampleAsVLLM(s, src, listed(order), func(at int) (taken, error) {
 		b := make([]byte, spans[at].length)
 		if _, err := f.ReadAt(b, spans[at].offset); err != nil {
-			return source{}, fmt.Errorf("row %d: %w", at+1, err)
+			return taken{}, atRow(at, err)
 		}
-		src.read++
-		prompt, r, reason, err := decodeShareGPT(b, s, p)
-		if err != nil {
-			return source{}, fmt.Errorf("row %d: %w", at+1, err)
-		}
-		if reason != "" {
-			src.drops[reason]++
-			continue
-		}
-		src.rows = append(src.rows, r)
-		prompts = append(prompts, prompt)
-	}
-	if n := len(src.rows); n > 0 && !s.NoOversample {
-		rng := stat.NewPython(s.Seed)
-		for range s.NumPrompts - n {
-			again := rng.Below(n)
-			src.rows = append(src.rows, src.rows[again])
-			prompts = append(prompts, prompts[again])
-		}
-	}
-	src.prompt = func(i int) string { return prompts[i] }
-	return src, nil
+		t, err := decodeShareGPT(b, s, p)
+		return t, atRow(at, err)
+	})
 }
 
 const tooFewTurns = "with fewer than two turns"
@@ -133,38 +111,37 @@ type shareGPTTurn struct {
 }
 
 // decodeShareGPT decodes one ShareGPT row and says why it is left out, if it is.
-func decodeShareGPT(b []byte, s Spec, p promptBuilder) (prompt string, r row, reason string, err error) {
+func decodeShareGPT(b []byte, s Spec, p promptBuilder) (t taken, err error) {
 	var c struct {
 		Conversations []shareGPTTurn `json:"conversations"`
 	}
 	if err := json.Unmarshal(b, &c); err != nil {
-		return "", row{}, "", err
+		return t, err
 	}
 	if len(c.Conversations) < 2 {
-		return "", row{}, tooFewTurns, nil
+		return taken{reason: tooFewTurns}, nil
 	}
 	ask, answer := c.Conversations[0], c.Conversations[1]
+	t.prompt = ask.Value
 	guide := s.ShareGPTFilter == filterGuideLLM
 	if guide {
-		if reason = guideFault(ask, answer); reason != "" {
-			return "", row{}, reason, nil
+		if t.reason = guideFault(ask, answer); t.reason != "" {
+			return t, nil
 		}
 	}
-	if r.input, err = p.count(ask.Value, true); err != nil {
-		return "", row{}, "", err
+	if t.row.input, err = p.count(ask.Value, true); err != nil {
+		return t, err
 	}
-	if r.output = s.ShareGPTOutputLen; r.output == 0 {
-		if r.output, err = p.count(answer.Value, !guide); err != nil {
-			return "", row{}, "", err
-		}
+	if t.row.output, err = p.answerLength(answer.Value, s.ShareGPTOutputLen, !guide); err != nil {
+		return t, err
 	}
-	if guide {
-		if r.input == 0 || r.output == 0 {
-			reason = "with an empty question or answer"
-		}
-		return ask.Value, r, reason, nil
+	switch {
+	case !guide:
+		t.reason = lengthFault(t.row, s.ShareGPTOutputLen > 0)
+	case t.row.input == 0 || t.row.output == 0:
+		t.reason = "with an empty question or answer"
 	}
-	return ask.Value, r, lengthFault(r, s.ShareGPTOutputLen > 0), nil
+	return t, nil
 }
 
 // guideFault is the filter of benchmark-runner: a question of a human and the

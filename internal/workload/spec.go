@@ -33,7 +33,8 @@ type Spec struct {
 	ShareGPTOutputLen int  `json:"sharegpt_output_len,omitempty" yaml:"sharegpt_output_len,omitempty"` // 0: the answer's own length
 	DisableShuffle    bool `json:"disable_shuffle,omitempty" yaml:"disable_shuffle,omitempty"`
 	NoOversample      bool `json:"no_oversample,omitempty" yaml:"no_oversample,omitempty"`
-	OutputLen         int  `json:"output_len,omitempty" yaml:"output_len,omitempty"` // jsonl rows without their own
+	OutputLen         int  `json:"output_len,omitempty" yaml:"output_len,omitempty"`               // jsonl: rows without their own; gsm8k: in place of the answers'
+	CustomOutputLen   int  `json:"custom_output_len,omitempty" yaml:"custom_output_len,omitempty"` // 256; -1: each row's own
 
 	Steps    string `json:"steps,omitempty" yaml:"steps,omitempty"`       // RATE:TIME,... in place of a rate
 	Duration Span   `json:"duration,omitempty" yaml:"duration,omitempty"` // no request is due from then on; NumPrompts, where set, bounds too

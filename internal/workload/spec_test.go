@@ -74,13 +74,15 @@ func TestValidate(t *testing.T) {
 		{Spec{Dataset: "jsonl", Path: "x", RandomOutputLen: 1}, "random_output_len: applies to dataset_name random, not jsonl"},
 		{Spec{Dataset: "azure", Path: "x", RandomRangeRatio: 0.1}, "random_range_ratio: applies to dataset_name random, not azure"},
 		{Spec{Dataset: "mooncake", Path: "x", RandomPrefixLen: 1}, "random_prefix_len: applies to dataset_name random, not mooncake"},
-		{Spec{Path: "x"}, "dataset_path: applies to dataset_name sharegpt, azure, mooncake, burstgpt, jsonl, sonnet or conversations, not random"},
+		{Spec{Path: "x"}, "dataset_path: applies to dataset_name sharegpt, azure, mooncake, burstgpt, jsonl, custom, gsm8k, sonnet or conversations, not random"},
 		{Spec{ShareGPTOutputLen: 1}, "sharegpt_output_len: applies to dataset_name sharegpt, not random"},
-		{Spec{DisableShuffle: true}, "disable_shuffle: applies to dataset_name sharegpt, jsonl, prefix_repetition, shared-prefix or conversations, not random"},
-		{Spec{Dataset: "azure", Path: "x", NoOversample: true}, "no_oversample: applies to dataset_name sharegpt, jsonl or conversations, not azure"},
-		{Spec{OutputLen: 5}, "output_len: applies to dataset_name jsonl, not random"},
-		{Spec{Dataset: "sharegtp"}, "dataset_name: \"sharegtp\" is unknown: did you mean sharegpt? (known: random, sharegpt, azure, mooncake, burstgpt, jsonl, sonnet, prefix_repetition, shared-prefix, conversations)"},
-		{Spec{Dataset: "spec_bench_2"}, "dataset_name: \"spec_bench_2\" is unknown: use random, sharegpt, azure, mooncake, burstgpt, jsonl, sonnet, prefix_repetition, shared-prefix or conversations"},
+		{Spec{DisableShuffle: true}, "disable_shuffle: applies to dataset_name sharegpt, jsonl, custom, gsm8k, prefix_repetition, shared-prefix or conversations, not random"},
+		{Spec{Dataset: "azure", Path: "x", NoOversample: true}, "no_oversample: applies to dataset_name sharegpt, jsonl, custom, gsm8k or conversations, not azure"},
+		{Spec{Dataset: "custom", Path: "x", CustomOutputLen: -2}, "custom_output_len: -2 is neither a number of tokens nor -1"},
+		{Spec{Dataset: "gsm8k"}, `dataset_name: gsm8k needs dataset_path: a file with one {"question": "...", "answer": "..."} per line, such as test.jsonl of openai/grade-school-math on GitHub`},
+		{Spec{OutputLen: 5}, "output_len: applies to dataset_name jsonl or gsm8k, not random"},
+		{Spec{Dataset: "sharegtp"}, "dataset_name: \"sharegtp\" is unknown: did you mean sharegpt? (known: random, sharegpt, azure, mooncake, burstgpt, jsonl, custom, gsm8k, sonnet, prefix_repetition, shared-prefix, conversations)"},
+		{Spec{Dataset: "spec_bench_2"}, "dataset_name: \"spec_bench_2\" is unknown: use random, sharegpt, azure, mooncake, burstgpt, jsonl, custom, gsm8k, sonnet, prefix_repetition, shared-prefix or conversations"},
 		{Spec{Arrival: "poison"}, "arrival: \"poison\" is unknown: did you mean poisson? (known: inf, constant, poisson, gamma, trace)"},
 		{Spec{Arrival: "inf", Rate: 2}, "request_rate: applies to arrival constant, poisson or gamma, not inf"},
 		{Spec{Dataset: "azure", Path: "x", Arrival: "trace", Rate: 2}, "request_rate: applies to arrival constant, poisson or gamma, not trace"},
@@ -116,7 +118,7 @@ func TestValidate(t *testing.T) {
 		{Spec{UntilPrecision: "2%", Dataset: "conversations", MaxConcurrency: 2}, "until_precision: does not apply to dataset_name conversations: its turns come at times of their own, so there is no steady state to look at"},
 		{Spec{UntilPrecision: "2%", NumPrompts: 100, MaxConcurrency: 8}, "until_precision: cannot end a run of 100 requests: with 8 in flight it takes at least 140 to tell how the figure varies, so raise num_prompts or leave until_precision out"},
 		{Spec{UntilMetric: "mean_steady_ttft_ms"}, "until_metric: applies with until_precision only"},
-		{Spec{OutputLen: -1, MaxConcurrency: -1, Speed: 3}, "output_len: applies to dataset_name jsonl, not random\n" +
+		{Spec{OutputLen: -1, MaxConcurrency: -1, Speed: 3}, "output_len: applies to dataset_name jsonl or gsm8k, not random\n" +
 			"speed: applies to arrival trace, not inf\nmax_concurrency: -1 must not be negative"},
 	} {
 		err := tt.spec.Validate()
