@@ -209,7 +209,10 @@ func (s *Server) tokenize(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	ids := q.tokens()
+	ids := slices.Clone(q.tokens())
+	for i := range ids {
+		ids[i] &= math.MaxInt32 // clients read ids as signed numbers of 32 bits
+	}
 	writeJSON(w, http.StatusOK, map[string]any{"count": len(ids), "max_model_len": s.cfg.MaxLen, "tokens": ids})
 }
 

@@ -169,6 +169,7 @@ func TestAnswers(t *testing.T) {
 			{"models", "/v1/models", "", 200, `"id":"test/dense".*"max_model_len":32768.*"owned_by":"perflab-sim"`},
 			{"version", "/version", "", 200, `"version":"perflab-sim vllm"`},
 			{"tokenize", "/tokenize", `{"model":"test/dense","prompt":"one two three"}`, 200, `"count":3,"max_model_len":32768,"tokens":\[\d+,\d+,\d+\]`},
+			{"ids that fit into 31 bits", "/tokenize", `{"prompt":"a"}`, 200, `"count":1,"max_model_len":32768,"tokens":\[1678518572\]`}, // FNV-1a gives 2^31 more
 			{"chat", "/v1/chat/completions", `{"messages":[{"role":"user","content":[{"type":"text","text":"one two"}]}],"max_tokens":3}`, 200,
 				`"finish_reason":"length".*"message":\{"content":"\w+ \w+ \w+","role":"assistant"\}.*"usage":\{"prompt_tokens":2,"total_tokens":5,"completion_tokens":3\}`},
 			{"text", "/v1/completions", `{"prompt":[1,2,3],"max_tokens":2}`, 200, `"object":"text_completion".*"prompt_tokens":3`},
