@@ -79,7 +79,7 @@ func (b Runner) Run(ctx context.Context) (*Outcome, error) {
 	out, err := b.measure(ctx, h, w, tok, clients, cache, rec)
 	profileNote := unprofile()
 	if out != nil {
-		out.Notes = notes(note, capacity, cacheNote, profileNote, w.Known(), droppedRows(w), conversations(w, out.Client))
+		out.Notes = notes(note, b.instead, capacity, cacheNote, profileNote, w.Known(), droppedRows(w), conversations(w, out.Client))
 	}
 	return out, err
 }

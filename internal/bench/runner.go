@@ -36,6 +36,9 @@ type Runner struct {
 
 	Early *Early // how the run may end before its plan; nil: it may not
 
+	TokenizerFrom string // see result.Header; ChooseTokenizer sets it
+	instead       string // what measures lengths in place of what was asked for, for the user
+
 	SelfCheck *result.SelfCheck // what a self check of this version found on this machine; nil: there was none
 
 	// Meters are engines that publish metrics where the targets do not: those behind a router.
@@ -104,7 +107,7 @@ func (b Runner) Header(w *workload.Workload, simulated bool) (result.Header, err
 		Schema: rundir.Schema, Version: b.Version, Simulated: simulated, Started: time.Now().UTC(),
 		Model: s.Model, Backend: s.Backend, Targets: s.Targets, Workload: b.Name, Spec: spec,
 		Requests: w.Len(), Limit: s.Workload.MaxConcurrency, Command: b.Command, Host: host(),
-		SelfCheck: b.SelfCheck, Tokenizer: w.MeasuredBy(),
+		SelfCheck: b.SelfCheck, Tokenizer: w.MeasuredBy(), TokenizerFrom: b.TokenizerFrom,
 		Cache: cmp.Or(s.Cache, CacheUnique), Sharing: s.Workload.Defaults().SharesPrefixes(),
 	}
 	if h.Workload == "" {
@@ -114,7 +117,7 @@ func (b Runner) Header(w *workload.Workload, simulated bool) (result.Header, err
 	if w.Spec().IgnoreEOS {
 		h.Lengths = result.LengthsExact // of a prediction; a client says whether its API can
 	}
-	for _, text := range []*string{&h.Model, &h.Backend, &h.Workload, &h.Command, &h.Tokenizer} {
+	for _, text := range []*string{&h.Model, &h.Backend, &h.Workload, &h.Command, &h.Tokenizer, &h.TokenizerFrom} {
 		*text = b.Secrets.Text(*text)
 	}
 	h.Targets = slices.Clone(h.Targets)
@@ -229,27 +232,6 @@ func (b Runner) clients(w *workload.Workload) ([]*openai.Client, error) {
 		out = append(out, c)
 	}
 	return out, nil
-}
-
-// tokenizer opens what the run's lengths are measured by, for as long as the
-// run lasts, and waits for the server where that is it.
-func (b Runner) tokenizer(ctx context.Context) (tok workload.Tokenizer, close func(), err error) {
-	if b.Spec.Workload.Tokenizer != workload.ServerTokenizer {
-		tok, err = openTokenizer(b.Spec.Workload)
-		return tok, func() {}, err
-	}
-	client, err := openai.New(b.config(b.Spec.Targets[0]))
-	if err != nil {
-		return nil, nil, err
-	}
-	if b.Spec.ReadyTimeout > 0 {
-		b.phase(PhaseWaiting)
-		if err := client.Ready(ctx, b.Spec.ReadyTimeout); err != nil {
-			client.Close()
-			return nil, nil, err
-		}
-	}
-	return client.Tokenizer(), client.Close, nil
 }
 
 func Senders(clients []*openai.Client) []load.Sender {

@@ -1,50 +1,15 @@
 package bench
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"strings"
 	"time"
 
-	"perflab/internal/field"
 	"perflab/internal/load"
 	"perflab/internal/openai"
 	"perflab/internal/result"
-	"perflab/internal/tokenizer"
 	"perflab/internal/workload"
 )
-
-// OpenWorkload opens a workload that no server is needed for, with the
-// tokenizer by which its lengths are measured; nil for package token's
-// approximation.
-func OpenWorkload(s workload.Spec) (*workload.Workload, workload.Tokenizer, error) {
-	tok, err := openTokenizer(s)
-	if err != nil {
-		return nil, nil, err
-	}
-	w, err := workload.OpenWith(s, tok)
-	return w, tok, err
-}
-
-// openTokenizer opens what a spec's lengths are measured by, where no server
-// is needed; nil for package token's approximation.
-func openTokenizer(s workload.Spec) (workload.Tokenizer, error) {
-	switch s.Tokenizer {
-	case "":
-		return nil, nil
-	case workload.ServerTokenizer:
-		return nil, field.Errorf("tokenizer", "%s needs a server that runs already: give a tokenizer.json", s.Tokenizer)
-	}
-	t, err := tokenizer.Open(s.Tokenizer)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, field.Errorf("tokenizer", "cannot be opened: %v: nothing is downloaded: give a tokenizer.json of this machine or its directory, or %s", err, workload.ServerTokenizer)
-	}
-	if err != nil {
-		return nil, field.Errorf("tokenizer", "cannot be opened: %v", err)
-	}
-	return t, nil
-}
 
 // firstRequests stand for all of a workload where each would take too long.
 const firstRequests = 100

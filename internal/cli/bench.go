@@ -359,7 +359,10 @@ func runBench(ctx context.Context, env console.Env, f *benchFlags) error {
 		Spec: f.spec, APIKey: env.Getenv("OPENAI_API_KEY"), Secrets: env.Secrets, Dir: f.out, Version: env.Version, SelfCheck: selfcheck.Load(env.Version),
 		Progress: progress, Phase: phase.set, Sources: f.sources(),
 	}
-	out, err := b.Run(ctx)
+	var out *bench.Outcome
+	if err = b.ChooseTokenizer(ctx); err == nil {
+		out, err = b.Run(ctx)
+	}
 	line.End()
 	if out == nil {
 		return err

@@ -278,6 +278,10 @@ func runSeries(ctx context.Context, env console.Env, f *benchFlags, kind string)
 	if kind == bench.KindRepeat {
 		s.Sections = strings.Split(f.sections, ",")
 	}
+	if err := s.Bench.ChooseTokenizer(ctx); err != nil {
+		line.End()
+		return err
+	}
 	facts, err := s.Run(ctx)
 	line.End()
 	if facts == nil || len(facts.Points) == 0 {

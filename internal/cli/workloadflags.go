@@ -29,7 +29,7 @@ func addWorkloadFlags(fs *pflag.FlagSet, w *workload.Spec, rate *string) {
 	fs.Float64Var(&w.RampStart, "ramp-up-start-rps", 0, "rate at the first request")
 	fs.Float64Var(&w.RampEnd, "ramp-up-end-rps", 0, "rate at the last request")
 	fs.BoolVar(&w.IgnoreEOS, "ignore-eos", false, "ask the server for exactly max_tokens (random always does)")
-	fs.StringVar(&w.Tokenizer, "tokenizer", "", "measure lengths by the model's tokenizer: a tokenizer.json, its directory, or server (default: an approximation)")
+	fs.StringVar(&w.Tokenizer, "tokenizer", "", "what measures lengths: a tokenizer.json or its directory, the name of a model in the Hugging Face cache (bench asks the server where it is not there), server, or estimate (default: the cached tokenizer of the model, else an estimate)")
 	fs.StringVar(&w.Nonce, "nonce", "", "begin every prompt with a few words made from this text, so that no prompt repeats one of another run")
 	addDatasetFlags(fs, w)
 	addTimeFlags(fs, w)

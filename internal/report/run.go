@@ -225,7 +225,7 @@ func runFacts(h result.Header, partial bool) []Fact {
 		{"Model", h.Model}, {"Workload", h.Workload}, {"Workload fingerprint", h.Fingerprint},
 		{"Requests planned", cmp.Or(plannedText(h), notRecorded)}, {"Request rate", cmp.Or(h.RateText(), notRecorded)},
 		{"Concurrency limit", cmp.Or(h.LimitText(), notRecorded)},
-		{"Prefix cache policy", h.Cache}, {"Lengths counted by", h.Tokenizer},
+		{"Prefix cache policy", h.Cache}, {"Lengths counted by", h.CountedBy()},
 		{"Backend", h.Backend}, {"Targets", strings.Join(h.Targets, ", ")}, {"Serving command", h.Command},
 		{client, clientName(h)}, {"Stamps taken by", h.ClockText()},
 		{"Error of this client", selfChecked(h.SelfCheck)},

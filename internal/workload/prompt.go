@@ -42,7 +42,7 @@ func newPromptBuilder(tok Tokenizer, ofWords bool) (promptBuilder, error) {
 		p.words = words
 	}
 	if len(p.words) < minWords {
-		return promptBuilder{}, field.Errorf("", "%d of the %d words that prompts are made of are single tokens of %s, which is too few: run without [tokenizer], or with [random_rng] vllm",
+		return promptBuilder{}, field.Errorf("", "%d of the %d words that prompts are made of are single tokens of %s, which is too few: give [tokenizer] estimate, or [random_rng] vllm",
 			len(p.words), all, tok.Name())
 	}
 	return p, nil

@@ -65,8 +65,11 @@ type Tokenizer interface {
 	Name() string
 }
 
-// ServerTokenizer is the Spec.Tokenizer that asks the server under test.
-const ServerTokenizer = "server"
+// Values of Spec.Tokenizer that name no file and no model.
+const (
+	ServerTokenizer   = "server"   // the server under test is asked
+	EstimateTokenizer = "estimate" // package token's approximation, also where the model's tokenizer is at hand
+)
 
 // Extent is the length of a request in tokens.
 type Extent struct {

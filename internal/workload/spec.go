@@ -57,7 +57,7 @@ type Spec struct {
 	RandomImages    int    `json:"random_images,omitempty" yaml:"random_images,omitempty"`         // of each request
 	RandomImageSize string `json:"random_image_size,omitempty" yaml:"random_image_size,omitempty"` // 512x512
 
-	Tokenizer string `json:"tokenizer,omitempty" yaml:"tokenizer,omitempty"` // a tokenizer.json or its directory, or server; "": package token's approximation
+	Tokenizer string `json:"tokenizer,omitempty" yaml:"tokenizer,omitempty"` // a tokenizer.json or its directory, a model in the Hugging Face cache, server, or estimate; "": package token's approximation
 	Nonce     string `json:"nonce,omitempty" yaml:"nonce,omitempty"`         // makes the start of every prompt this run's own
 
 	RandomRNG       string `json:"random_rng,omitempty" yaml:"random_rng,omitempty"`               // vllm: the prompts of vllm bench serve; "": our own
