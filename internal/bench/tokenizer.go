@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"perflab/internal/field"
@@ -73,9 +74,14 @@ func absentTokenizer(err error) error {
 	return field.Errorf("tokenizer", "%s is no file of this machine, and %v: get it by %q, or give the path of a tokenizer.json", absent.Repo, err, absent.Download())
 }
 
-// CachedTokenizer finds the tokenizer of a model in the Hugging Face cache, and
-// says where it is.
+// CachedTokenizer finds the tokenizer of a model in the Hugging Face cache, or in the
+// model's own directory where it is named by that, and says where it is.
 func CachedTokenizer(model string) (path, from string, err error) {
+	if path = filepath.Join(model, "tokenizer.json"); filepath.IsAbs(path) {
+		if _, err := os.Stat(path); err == nil {
+			return path, "of the model: " + path, nil
+		}
+	}
 	path, at, err := hub.ModelFile(model, "tokenizer.json")
 	if err != nil {
 		return "", "", err
@@ -173,6 +179,15 @@ func (b *Runner) await(ctx context.Context) (*openai.Client, error) {
 	return client, nil
 }
 
+// MeasuredByModel is the spec with the tokenizer of a model, where it names none itself and
+// the model's is at hand.
+func MeasuredByModel(s workload.Spec, model string) workload.Spec {
+	if s.Tokenizer == "" && model != "" {
+		s.Tokenizer, _ = SuitedTokenizer(model, s)
+	}
+	return s
+}
+
 // SuitedTokenizer finds the tokenizer of a model for a workload that names none, and
 // says where it is; "" where the Hugging Face cache has none that will do, and why
 // lengths are then estimates.
@@ -185,6 +200,15 @@ func SuitedTokenizer(model string, s workload.Spec) (path, from string) {
 		return "", estimate(fmt.Sprintf("because the tokenizer %s will not do: %v", from, err))
 	}
 	return path, from
+}
+
+// TokenizerName is the name of a tokenizer's file as headers have it.
+func TokenizerName(path string) (string, error) {
+	t, err := tokenizer.Open(path)
+	if err != nil {
+		return "", err
+	}
+	return t.Name(), nil
 }
 
 // suits says why a tokenizer cannot measure a workload.

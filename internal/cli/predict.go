@@ -224,7 +224,7 @@ func (f *predictFlags) run(ctx context.Context, env console.Env, fs *pflag.FlagS
 	if len(deployments) == 1 && deployments[0].Refused != nil {
 		return refuse(env, deployments[0].Refused)
 	}
-	loads, err := f.loads(fs)
+	loads, err := f.loads(fs, forecast.SharedModel(deployments))
 	if err != nil {
 		return console.Usage(err)
 	}
@@ -426,8 +426,9 @@ func (f *predictFlags) lines(args []string) ([][]string, error) {
 	return out, nil
 }
 
-// loads are those of every rate and concurrency.
-func (f *predictFlags) loads(fs *pflag.FlagSet) ([]forecast.Load, error) {
+// loads are those of every rate and concurrency, measured by the tokenizer of a model
+// where it is at hand.
+func (f *predictFlags) loads(fs *pflag.FlagSet, model string) ([]forecast.Load, error) {
 	rates, err := bench.SplitLoads(bench.AxisRate, f.rates)
 	if err != nil {
 		return nil, fmt.Errorf("--request-rate: %w", err)
@@ -446,7 +447,7 @@ func (f *predictFlags) loads(fs *pflag.FlagSet) ([]forecast.Load, error) {
 			if err := fillWorkload(fs, &spec, rate); err != nil {
 				return nil, err
 			}
-			w, tokenizer, err := bench.OpenPredicted(spec)
+			w, tokenizer, err := bench.OpenPredicted(bench.MeasuredByModel(spec, model))
 			if err != nil {
 				return nil, err
 			}

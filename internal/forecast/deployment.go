@@ -245,3 +245,17 @@ func labels(deployments []Deployment) []string {
 	}
 	return out
 }
+
+// SharedModel is the model that all configurations serve, by the name that their commands
+// have; "" where they differ.
+func SharedModel(deployments []Deployment) string {
+	shared := ""
+	for i := range deployments {
+		if name := deployments[i].cmd.Model; i == 0 {
+			shared = name
+		} else if name != shared {
+			return ""
+		}
+	}
+	return shared
+}

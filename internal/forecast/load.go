@@ -44,6 +44,9 @@ func NewLoad(w *workload.Workload, tok workload.Tokenizer) (Load, error) {
 	n := max(1, t.Requests)
 	l := Load{name: "burst", spec: s, calib: c}
 	l.line = fmt.Sprintf("%s, %d requests, %d tokens in and %d out on average", s.Dataset, t.Requests, t.Input/n, t.Output/n)
+	if by := w.MeasuredBy(); by != "" {
+		l.line += ", counted by " + by
+	}
 	if c.Rate > 0 {
 		l.name = fmt.Sprintf("%.4g/s", c.Rate)
 	}

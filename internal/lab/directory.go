@@ -54,7 +54,7 @@ func openDirectory(s *study.Study, source []byte, o Options) (_ *directory, log 
 		return nil, log, err
 	}
 	if !o.Resume {
-		if err := d.begin(s.Redacted(source), o.learned); err != nil {
+		if err := d.begin(s.Redacted(source), o.learned, o.lengths); err != nil {
 			return nil, log, err
 		}
 	}
@@ -103,15 +103,18 @@ func (d *directory) check(resume bool) error {
 }
 
 // begin keeps the study file of a new study, without its secrets, so that the
-// directory can be given to others, what it learned from earlier ones (nil: nothing), and
-// syncs the name of its journal.
-func (d *directory) begin(source, learned []byte) error {
-	if err := durable.WriteFile(filepath.Join(d.path, sourceFile), source, 0o644); err != nil {
-		return fmt.Errorf("keep the study file: %w", err)
-	}
-	if learned != nil {
-		if err := durable.WriteFile(filepath.Join(d.path, earlierFile), learned, 0o644); err != nil {
-			return fmt.Errorf("keep what earlier studies measured: %w", err)
+// directory can be given to others, what it learned from earlier ones and the tokenizers that
+// it found (nil: nothing), and syncs the name of its journal.
+func (d *directory) begin(source, learned, lengths []byte) error {
+	for _, f := range []struct {
+		name, what string
+		data       []byte
+	}{{sourceFile, "the study file", source}, {earlierFile, "what earlier studies measured", learned}, {lengthsFile, "what measures lengths", lengths}} {
+		if f.data == nil && f.name != sourceFile {
+			continue
+		}
+		if err := durable.WriteFile(filepath.Join(d.path, f.name), f.data, 0o644); err != nil {
+			return fmt.Errorf("keep %s: %w", f.what, err)
 		}
 	}
 	if err := d.disk.SyncDir(d.path); err != nil {

@@ -53,7 +53,7 @@ func (ev *evaluation) runner(name string) bench.Runner {
 			Targets: []string{}, Backend: ev.Bench.Backend, Model: ev.servedName(), Workload: ev.ShortenedSpec(name, ev.p.Pass, ev.p.Share), Cache: ev.Bench.Cache,
 			Goodput: ev.Bench.Goodput, Percentiles: ev.Percentiles(), Price: ev.Hardware.Price, GPUs: ev.AllocatedGPUs(),
 		},
-		Name: name, Command: redacted(ev.config.Command), Version: ev.Version, SelfCheck: ev.selfCheck, Secrets: ev.Options.Secrets,
+		Name: name, Command: redacted(ev.config.Command), Version: ev.Version, SelfCheck: ev.selfCheck, Secrets: ev.Options.Secrets, TokenizerFrom: ev.Tokenizers[name].From,
 	}
 }
 

@@ -41,6 +41,7 @@ type Options struct {
 
 	disk    durable.Disk    // that the study's directory is on
 	learned []byte          // earlier.json of a new study
+	lengths []byte          // lengths.json of a new study
 	grace   time.Duration   // that an engine of runtime process has to end, 0: the runtime's
 	fence   deploy.Fence    // of engines of runtime process
 	pauses  []time.Duration // before each further try of what our machinery broke, nil: backoff

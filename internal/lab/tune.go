@@ -95,6 +95,9 @@ func (l *session) begin(ctx context.Context, source []byte) (log journal.Log, er
 	if err := l.learn(); err != nil {
 		return log, err
 	}
+	if err := l.chooseTokenizers(ctx); err != nil {
+		return log, err
+	}
 	if !l.Resume {
 		if err := l.look(ctx); err != nil {
 			return log, err

@@ -254,7 +254,7 @@ func (c *checker) hardware() {
 		c.add("hardware.gpu", "hardware.gpu is missing: an accelerator of perflab sim --list, or cpu for a host without one, to measure on")
 	case err != nil:
 		c.add("hardware.gpu", "%v", err)
-	case !gpu.Known() && c.s.Runtime.modelled():
+	case !gpu.Known() && c.s.Runtime.Modelled():
 		c.add("hardware.gpu", "nothing is known of %s to predict from: name an accelerator of perflab sim --list, or start engines and measure them, with runtime kind process", gpu.Title)
 	}
 	switch {

@@ -69,7 +69,7 @@ func (c *checker) engine(at, name string) {
 	switch {
 	case err != nil:
 		c.add(at, "%v", err)
-	case e.MeasuredOnly && c.s.Runtime.modelled():
+	case e.MeasuredOnly && c.s.Runtime.Modelled():
 		c.add(at, "%v", engine.ErrMeasuredOnly)
 	}
 }

@@ -54,7 +54,7 @@ func (s *Study) Configure(c tune.Config, in Installed) (Configuration, error) {
 		}
 	}
 	resolve := k.Command.Outline
-	if s.Runtime.modelled() {
+	if s.Runtime.Modelled() {
 		resolve = k.Command.Resolve
 	}
 	k.Config, err = resolve(model, s.Accelerator, s.Hardware.GPUs)

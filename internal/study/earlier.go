@@ -63,7 +63,7 @@ func (s *Study) Learner() (earlier.Target, error) {
 	primary := s.Workloads[0]
 	t := earlier.Target{
 		Metric: s.Metric.Name, Model: s.BaselineConfig()["model"], Lookup: s.model, Engines: map[string]string{},
-		GPU: s.Accelerator, GPUs: s.Hardware.GPUs, Load: LoadOf(primary), Simulated: s.Runtime.modelled(),
+		GPU: s.Accelerator, GPUs: s.Hardware.GPUs, Load: LoadOf(primary), Simulated: s.Runtime.Modelled(),
 	}
 	var engines []string
 	engines, t.Models = s.searchedNames()

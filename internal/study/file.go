@@ -186,12 +186,12 @@ type Runtime struct {
 // Speed is how fast the simulated machine is beside others of its kind; 0: as fast.
 func (r Runtime) Speed() float64 { return r.speed }
 
-// modelled reports whether a model of engine and device stands in for them.
-func (r Runtime) modelled() bool { return r.Kind == Simulated || r.Kind == Predicted }
+// Modelled reports whether a model of engine and device stands in for them.
+func (r Runtime) Modelled() bool { return r.Kind == Simulated || r.Kind == Predicted }
 
 // StartsEngines reports whether real engines are started.
 func (r Runtime) StartsEngines() bool {
-	return !r.modelled() && r.Kind != Existing
+	return !r.Modelled() && r.Kind != Existing
 }
 
 // Hooks are shell commands of the user's own around a configuration's runs.
@@ -422,7 +422,7 @@ func (f *File) searchedNames() (engines, models []string) {
 	}
 	engines = slices.DeleteFunc(slices.Clone(engines), func(name string) bool {
 		e, err := engine.ByName(name)
-		return err != nil || e.MeasuredOnly && f.Runtime.modelled()
+		return err != nil || e.MeasuredOnly && f.Runtime.Modelled()
 	})
 	return engines, models
 }

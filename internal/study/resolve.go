@@ -47,7 +47,7 @@ func (out *recipes) add(f *File, path string, list []Recipe) {
 func resolve(f *File, r recipes) (*Study, error) {
 	s := &Study{
 		File: f, Recipes: r.usable, Skipped: r.skipped,
-		models: map[string]arch.Model{}, lengths: map[string]*Lengths{}, counts: map[string]int{},
+		models: map[string]arch.Model{}, lengths: map[string]*Lengths{}, counts: map[string]int{}, Tokenizers: map[string]Tokenizer{},
 	}
 	var err error
 	if s.Accelerator, err = arch.LookupAccelerator(f.Hardware.GPU); err != nil {

@@ -28,6 +28,8 @@ type Study struct {
 	Skipped     int              // recipes that it may not
 	Known       []tune.Earlier   // what the search takes of earlier studies: read by others, as it begins
 
+	Tokenizers map[string]Tokenizer // by workload, those that name none themselves: see MeasureBy
+
 	models    map[string]arch.Model // by name, those that were looked up
 	lengths   map[string]*Lengths   // by workload and pass
 	counts    map[string]int        // requests by workload

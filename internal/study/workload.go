@@ -1,7 +1,9 @@
 package study
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"math"
 
 	"perflab/internal/bench"
@@ -17,11 +19,27 @@ func (s *Study) WorkloadSpec(name string, pass int) workload.Spec {
 		if w.Name == name {
 			spec := w.Spec
 			spec.Seed += s.Seed + uint64(1000*pass+i)
+			spec.Tokenizer = cmp.Or(spec.Tokenizer, s.Tokenizers[name].Path)
 			spec.Nonce = bench.FixedNonce(name, spec)
 			return spec
 		}
 	}
 	panic("study: the strategy proposed a workload that the study does not have: " + name)
+}
+
+// Tokenizer is one that was found for a workload.
+type Tokenizer struct {
+	Path string `json:"path"`
+	Name string `json:"name"` // with the start of its SHA-256
+	From string `json:"from"` // see result.Header.TokenizerFrom
+}
+
+// MeasureBy gives the study tokenizers for workloads that name none, by their names: what
+// sends loads finds them before the first.
+func (s *Study) MeasureBy(found map[string]Tokenizer) {
+	maps.Copy(s.Tokenizers, found) // which the study as each of its machines runs it shares
+	clear(s.lengths)
+	clear(s.counts)
 }
 
 // What a load that is shortened keeps at least. Fewer calls say
