@@ -265,7 +265,7 @@ Total Token throughput (tok/s):          30.00
 var freeText = strings.Fields(`
 	--base-url --host --backend --model --served-model-name --dataset-name --dataset-path --cache --nonce --tokenizer --lora-modules --lora-assignment
 	--request-rate --arrival --steps --duration --ramp-up-strategy --scenario --random-rng --random-image-size --sharegpt-filter --result-dir --result-filename
-	--burstgpt-model --turns --turn-input-len --turn-output-len --think-time --history --percentile-metrics --metric-percentiles --compat --telemetry --sweep --find-max
+	--burstgpt-model --hf-name --hf-subset --hf-split --turns --turn-input-len --turn-output-len --think-time --history --percentile-metrics --metric-percentiles --compat --telemetry --sweep --find-max
 	--out --html --parquet --block --metrics-addr --goodput --slo --price-per-hour --telemetry-gpus --until-precision --until-metric`)
 
 // TestCanaryPlaces: a flag of bench that takes text has a canary, or is known to hold none.

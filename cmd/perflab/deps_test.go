@@ -100,7 +100,7 @@ var modules = map[string][]string{
 	"github.com/spf13/pflag":                   {"cli", "cli/console"},
 	"golang.org/x/term":                        {"cli/console"},
 	"golang.org/x/sys":                         {"wire", "load", "truth", "deploy"},
-	"github.com/parquet-go/parquet-go":         {"report/parquet"},
+	"github.com/parquet-go/parquet-go":         {"report/parquet", "datafile"},
 	"github.com/moby/moby/client":              {"deploy/docker"},
 	"github.com/moby/moby/api":                 {"deploy/docker"},
 	"github.com/containerd/errdefs":            {"deploy/docker"},

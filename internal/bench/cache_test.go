@@ -93,6 +93,7 @@ var files = map[string]string{
 	"jsonl":    `{"prompt":"one two three four","output_tokens":3}` + "\n" + `{"prompt":"five six seven","output_tokens":3}` + "\n",
 	"custom":   `{"prompt":"one two three four"}` + "\n" + `{"prompt":"five six seven"}` + "\n",
 	"gsm8k":    `{"question":"How many are two and two?","answer":"They are four."}` + "\n" + `{"question":"What comes after nine?","answer":"Ten does."}` + "\n",
+	"hf":       `{"question":"How many are two and two?"}` + "\n" + `{"question":"What comes after nine?"}` + "\n",
 	"burstgpt": "Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n5,GPT-4,20,3,23,Conversation log\n6,GPT-4,30,4,34,Conversation log\n",
 }
 
@@ -106,6 +107,9 @@ func TestWarmUpApart(t *testing.T) {
 			if err := os.WriteFile(w.Path, []byte(text), 0o644); err != nil {
 				t.Fatal(err)
 			}
+		}
+		if name == "hf" {
+			w.HFName = "openai/gsm8k"
 		}
 		w = w.Defaults()
 		switch name {

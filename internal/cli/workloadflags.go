@@ -17,7 +17,7 @@ func addWorkloadFlags(fs *pflag.FlagSet, w *workload.Spec, rate *string) {
 	names := workload.Datasets()
 	last := len(names) - 1
 	fs.StringVar(&w.Dataset, "dataset-name", names[0], strings.Join(names[:last], ", ")+" or "+names[last])
-	fs.StringVar(&w.Path, "dataset-path", "", "file of the dataset")
+	fs.StringVar(&w.Path, "dataset-path", "", "file of the dataset; of hf its name in the Hugging Face cache, its directory or a file")
 	fs.IntVar(&w.NumPrompts, "num-prompts", 0, "requests (of conversations: conversations) to send (default 1000; for a trace, jsonl or gsm8k: the whole file; for shared-prefix: its groups; with --steps or --duration: as many as there is time for)")
 	fs.Uint64Var(&w.Seed, "seed", 0, "every random choice follows from it")
 	fs.StringVar(rate, "request-rate", "inf", "requests/s; inf sends all at once (a trace keeps its own times unless this is given)")

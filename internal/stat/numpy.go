@@ -112,3 +112,31 @@ func (g *NumPy) below(span uint64) uint64 {
 		}
 	}
 }
+
+// Permutation returns the numbers below n in the order that
+// Generator.permutation(n) leaves them in. n is at most 2^32-1.
+func (g *NumPy) Permutation(n int) []int {
+	if int64(n) > 0xffffffff {
+		panic("stat: Permutation needs at most 2^32-1 numbers")
+	}
+	out := make([]int, n)
+	for i := range out {
+		out[i] = i
+	}
+	for i := n - 1; i > 0; i-- {
+		j := g.interval(uint32(i))
+		out[i], out[j] = out[j], out[i]
+	}
+	return out
+}
+
+// interval returns a number up to most: as many bits as that has, again until they are
+// no more.
+func (g *NumPy) interval(most uint32) int {
+	mask := uint32(1)<<bits.Len32(most) - 1
+	for {
+		if v := g.uint32() & mask; v <= most {
+			return int(v)
+		}
+	}
+}

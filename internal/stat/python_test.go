@@ -3,6 +3,7 @@ package stat
 import (
 	"encoding/json"
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -62,6 +63,26 @@ func TestPythonAndNumPy(t *testing.T) {
 			if d := cmp.Diff(want[2:], g.Integers(want[0], want[1], len(want)-2)); d != "" {
 				t.Errorf("seed %d: integers(%d, %d) (-want +got):\n%s", c.Seed, want[0], want[1], d)
 			}
+		}
+	}
+}
+
+// The wanted numbers are those of numpy.random.default_rng(seed).permutation(n), of NumPy 2.4.
+func TestNumPyPermutation(t *testing.T) {
+	for _, tt := range []struct {
+		seed        uint64
+		n           int
+		first, last []int
+	}{
+		{0, 10, []int{4, 6, 2, 7, 3, 5, 9, 0}, []int{0, 8, 1}},
+		{3, 10, []int{9, 6, 0, 2, 1, 4, 7, 5}, []int{5, 3, 8}},
+		{42, 1500, []int{790, 858, 309, 705, 138, 469, 1422, 474}, []int{141, 706, 973}},
+		{7, 1, []int{0}, []int{0}},
+		{7, 0, nil, nil},
+	} {
+		got := NewNumPy(tt.seed).Permutation(tt.n)
+		if len(got) != tt.n || !slices.Equal(got[:len(tt.first)], tt.first) || !slices.Equal(got[tt.n-len(tt.last):], tt.last) {
+			t.Errorf("seed %d, %d numbers: %v", tt.seed, tt.n, got[:min(tt.n, 10)])
 		}
 	}
 }

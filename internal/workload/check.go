@@ -98,8 +98,8 @@ func checkDataset(s, d Spec, f *faults) {
 	switch {
 	case s.Path == "" && row.open == nil:
 		f.add("dataset_name", "%s needs [dataset_path]"+row.hint, d.Dataset)
-	case s.Path != "" && row.read == nil:
-		f.add("dataset_path", "applies to [dataset_name] %s, not %s", either(namesOf(func(d dataset) bool { return d.read != nil })), d.Dataset)
+	case s.Path != "" && !row.takesPath():
+		f.add("dataset_path", "applies to [dataset_name] %s, not %s", either(namesOf(dataset.takesPath)), d.Dataset)
 	}
 	before := len(*f)
 	for _, p := range Params() {
@@ -117,7 +117,7 @@ func checkDataset(s, d Spec, f *faults) {
 			f.count(p.Key, int(v.Int()), cmp.Or(own.limit, maxTokens))
 		}
 	}
-	if row.check != nil && len(*f) == before { // else its numbers make no sense
+	if row.check != nil && len(*f) == before && (s.Path != "" || row.open != nil) { // else its numbers make no sense
 		row.check(s, d, f)
 	}
 }

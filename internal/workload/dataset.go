@@ -27,6 +27,7 @@ type dataset struct {
 	check func(s, d Spec, f *faults)                                // of a spec s, d with its defaults, whose numbers are in range
 	open  func(s Spec, p promptBuilder) (source, error)             // makes requests up; nil: it needs a file
 	read  func(f *os.File, s Spec, p promptBuilder) (source, error) // of a file; nil: it takes none
+	find  func(s Spec, p promptBuilder) (source, error)             // of what the path names, which need not be a file, in place of read
 	hint  string                                                    // where its file comes from, behind a sentence; other fields stand in brackets
 
 	isMadeUp func(s Spec) bool // prompts are made from the seed alone, of given lengths
@@ -60,7 +61,7 @@ type param struct {
 var (
 	keepOrder    = param{key: "disable_shuffle", help: "keep the file's order"}
 	groupByGroup = param{key: "disable_shuffle", help: "group by group"}
-	noRepeats    = param{key: "no_oversample"}
+	noRepeats    = param{key: "no_oversample", help: "send fewer requests rather than repeat some"}
 	madeUpImages = param{key: "random_images", help: "made-up images in each request", limit: maxImages}
 )
 
@@ -90,14 +91,10 @@ func (d dataset) load(s Spec, p promptBuilder) (source, error) {
 	if s.Path == "" {
 		return d.open(s, p)
 	}
-	f, err := os.Open(s.Path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return source{}, field.Errorf("dataset_path", "%s does not exist"+d.hint, s.Path)
-	} else if err != nil {
-		return source{}, field.Errorf("dataset_path", "cannot be opened: %v", err)
+	src, err := d.readPath(s, p)
+	if _, ok := errors.AsType[*field.Error](err); ok {
+		return source{}, err
 	}
-	defer f.Close()
-	src, err := d.read(f, s, p)
 	if err != nil {
 		return source{}, fmt.Errorf("read %s dataset %s: %w", s.Dataset, s.Path, err)
 	}
@@ -105,4 +102,22 @@ func (d dataset) load(s Spec, p promptBuilder) (source, error) {
 		return source{}, fmt.Errorf("%s dataset %s has no usable row: %s", s.Dataset, s.Path, src.drops.sentence(src.read))
 	}
 	return src, nil
+}
+
+// takesPath reports whether the dataset can be read.
+func (d dataset) takesPath() bool { return d.read != nil || d.find != nil }
+
+// readPath reads what the path of a spec names.
+func (d dataset) readPath(s Spec, p promptBuilder) (source, error) {
+	if d.find != nil {
+		return d.find(s, p)
+	}
+	f, err := os.Open(s.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return source{}, field.Errorf("dataset_path", "%s does not exist"+d.hint, s.Path)
+	} else if err != nil {
+		return source{}, field.Errorf("dataset_path", "cannot be opened: %v", err)
+	}
+	defer f.Close()
+	return d.read(f, s, p)
 }

@@ -133,7 +133,7 @@ func (d dice) write(kind string) string {
 		for range n {
 			fmt.Fprintf(&b, `{"prompt": %q, "output_tokens": %d}`+"\n", words(1+d.IntN(20)), 1+d.IntN(9))
 		}
-	case "gsm8k":
+	case "gsm8k", "hf":
 		for range n {
 			fmt.Fprintf(&b, `{"question": %q, "answer": %q}`+"\n", words(1+d.IntN(20)), words(1+d.IntN(9)))
 		}
@@ -212,6 +212,8 @@ func (d dice) content(s *Spec) {
 		s.ShareGPTOutputLen = pick(d, 0, 7)
 	case "jsonl", "gsm8k":
 		s.OutputLen = pick(d, 0, 7)
+	case "hf":
+		s.HFName, s.HFOutputLen = "openai/gsm8k", pick(d, 0, 7)
 	case "custom":
 		s.CustomOutputLen = pick(d, 0, 7, -1)
 	case "conversations":
@@ -373,7 +375,7 @@ func (p promise) request(t *testing.T, w *Workload, r Request) {
 		}
 		n += tokens
 	}
-	if p.tok != nil && slices.Contains([]string{"sharegpt", "custom", "gsm8k"}, p.s.Dataset) {
+	if p.tok != nil && slices.Contains([]string{"sharegpt", "custom", "gsm8k", "hf"}, p.s.Dataset) {
 		n++ // the special one
 	}
 	if n != r.Input {

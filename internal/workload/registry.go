@@ -13,7 +13,7 @@ import (
 // Spec where it has parameters of its own.
 func datasets() []dataset {
 	return []dataset{
-		random(), shareGPT(), azure(), mooncake(), burstGPT(), jsonl(), custom(), gsm8k(), sonnet(), prefixRepetition(), sharedPrefix(), conversations(),
+		random(), shareGPT(), azure(), mooncake(), burstGPT(), jsonl(), custom(), gsm8k(), hf(), sonnet(), prefixRepetition(), sharedPrefix(), conversations(),
 	}
 }
 

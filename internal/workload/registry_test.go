@@ -21,10 +21,10 @@ func TestRegistry(t *testing.T) {
 			t.Errorf("a dataset is called %q, or two are", d.name)
 		}
 		seen[d.name] = true
-		if d.open == nil && d.read == nil || d.title == nil || d.group == "" {
+		if d.open == nil && !d.takesPath() || d.title == nil || d.group == "" {
 			t.Errorf("%s can be neither made up nor read, has no title or stands under no heading", d.name)
 		}
-		if d.read != nil && d.open == nil && d.hint == "" {
+		if d.takesPath() && d.open == nil && d.hint == "" {
 			t.Errorf("%s does not say where its file comes from", d.name)
 		}
 		if d.trace && d.open != nil {

@@ -16,8 +16,7 @@ func shareGPT() dataset {
 	return dataset{
 		name: "sharegpt", group: groupFile,
 		params: []param{
-			keepOrder,
-			{key: "no_oversample", help: "send fewer requests rather than repeat some"},
+			keepOrder, noRepeats,
 			{key: "sharegpt_output_len", help: "output tokens instead of the answer's length"},
 			{key: "sharegpt_filter", help: "vllm takes the sample of vllm bench serve, guidellm that of GPUStack's benchmark-runner (default vllm)"},
 		},
@@ -159,15 +158,20 @@ func guideFault(ask, answer shareGPTTurn) string {
 // lengthFault is vLLM's filter; an output of fixed length is not held against
 // the answer's minimum.
 func lengthFault(r row, fixed bool) string {
+	return lengthsFault(r, fixed, maxPromptTokens, maxTotalTokens)
+}
+
+// lengthsFault is that filter with other limits, in tokens.
+func lengthsFault(r row, fixed bool, maxPrompt, maxTotal int) string {
 	switch {
 	case r.input < minTurnTokens:
 		return fmt.Sprintf("with a prompt under %d tokens", minTurnTokens)
-	case r.input > maxPromptTokens:
-		return fmt.Sprintf("with a prompt over %d tokens", maxPromptTokens)
+	case r.input > maxPrompt:
+		return fmt.Sprintf("with a prompt over %d tokens", maxPrompt)
 	case !fixed && r.output < minTurnTokens:
 		return fmt.Sprintf("with an answer under %d tokens", minTurnTokens)
-	case r.input+r.output > maxTotalTokens:
-		return fmt.Sprintf("with prompt and answer over %d tokens", maxTotalTokens)
+	case r.input+r.output > maxTotal:
+		return fmt.Sprintf("with prompt and answer over %d tokens", maxTotal)
 	}
 	return ""
 }

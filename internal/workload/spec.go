@@ -82,6 +82,11 @@ type Spec struct {
 	GSPOutputLen       int     `json:"gsp_output_len,omitempty" yaml:"gsp_output_len,omitempty"`               // 256
 	GSPZipfAlpha       float64 `json:"gsp_zipf_alpha,omitempty" yaml:"gsp_zipf_alpha,omitempty"`               // exponent of the groups' popularity; 0: all alike
 
+	HFName      string `json:"hf_name,omitempty" yaml:"hf_name,omitempty"`             // of the dataset that the path's files are of
+	HFSubset    string `json:"hf_subset,omitempty" yaml:"hf_subset,omitempty"`         // "": the only one
+	HFSplit     string `json:"hf_split,omitempty" yaml:"hf_split,omitempty"`           // train; test of some
+	HFOutputLen int    `json:"hf_output_len,omitempty" yaml:"hf_output_len,omitempty"` // 0: the dataset's own
+
 	BurstGPTModel string `json:"burstgpt_model,omitempty" yaml:"burstgpt_model,omitempty"` // rows of this model only; "": all
 }
 
