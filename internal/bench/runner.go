@@ -25,6 +25,7 @@ import (
 // Runner is one run to make.
 type Runner struct {
 	Spec     Spec
+	Repo     string        // the model's repository, whose tokenizer is looked for; "": Spec.Model is its name
 	APIKey   string        // sent as a bearer token, never stored
 	Name     string        // of the workload, in the header; default its dataset
 	Command  string        // serving command under test, where known

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -142,7 +143,7 @@ func (b *Runner) askServer(ctx context.Context, absent error) error {
 // ofModel takes the tokenizer of the model under test if the cache has it and it will
 // do. Nobody asked for it, so that nothing about it is an error.
 func (b *Runner) ofModel(ctx context.Context) error {
-	path, from := SuitedTokenizer(b.Spec.Model, b.Spec.Workload)
+	path, from := SuitedTokenizer(cmp.Or(b.Repo, b.Spec.Model), b.Spec.Workload)
 	if path == "" {
 		b.TokenizerFrom = from
 		return nil

@@ -191,6 +191,7 @@ func TestChooseTokenizer(t *testing.T) {
 	rows := write(t, "rows.jsonl", `{"prompt":"how are you?","output_tokens":9}`)
 	for _, tt := range []struct {
 		name, tokenizer, dataset string
+		repo                     string
 		simulated, counts        bool
 		spec                     string // the tokenizer of the header's spec
 		from                     string // in Header.CountedBy
@@ -199,6 +200,7 @@ func TestChooseTokenizer(t *testing.T) {
 		note                     bool
 	}{
 		{name: "the model's", dataset: "jsonl", spec: cached, from: " of org/model in the Hugging Face cache: " + cached, line: "(by tokenizer.json sha256:", input: 12},
+		{name: "of another name's", repo: "org/nothing", dataset: "jsonl", from: "because tokenizer.json of org/nothing is not in the Hugging Face cache", line: "(estimated", input: 4},
 		{name: "named", tokenizer: "org/model", dataset: "jsonl", simulated: true, spec: cached, from: " of org/model in the Hugging Face cache: " + cached, line: "(by tokenizer.json", input: 12},
 		{name: "a file", tokenizer: letters, dataset: "jsonl", spec: letters, from: "tokenizer.json sha256:", line: "(by tokenizer.json sha256:", input: 12},
 		{name: "a simulator's", dataset: "jsonl", simulated: true, from: "an estimate, as the simulated server counts", line: "(estimated; +50.0 % by the server's count)", input: 4},
@@ -212,7 +214,7 @@ func TestChooseTokenizer(t *testing.T) {
 		if w.Path = rows; tt.dataset == "random" {
 			w.Path, w.RandomInputLen, w.RandomOutputLen = "", 4, 9
 		}
-		b := Runner{Spec: Spec{Targets: []string{srv.URL}, Backend: "openai", Model: "org/model", Workload: w.Defaults()}}
+		b := Runner{Repo: tt.repo, Spec: Spec{Targets: []string{srv.URL}, Backend: "openai", Model: "org/model", Workload: w.Defaults()}}
 		if err := b.ChooseTokenizer(t.Context()); err != nil {
 			t.Errorf("%s: %v", tt.name, err)
 			continue

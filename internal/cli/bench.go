@@ -38,7 +38,7 @@ type benchFlags struct {
 	baseURLs         []string
 	host             string
 	port             int
-	served           string
+	repo, served     string // of the model: its own name, and the one that the server has for it
 	rate             string
 	headers          []string
 	extraBody        string
@@ -206,7 +206,7 @@ func (f *benchFlags) complete(fs *pflag.FlagSet) error {
 	for i, t := range s.Targets {
 		s.Targets[i] = strings.TrimRight(t, "/")
 	}
-	if f.served != "" {
+	if f.repo = s.Model; f.served != "" {
 		s.Model = f.served
 	}
 	note(f.series.parse(fs, &s.Workload))
@@ -356,7 +356,7 @@ func runBench(ctx context.Context, env console.Env, f *benchFlags) error {
 	}
 	defer stop()
 	b := bench.Runner{
-		Spec: f.spec, APIKey: env.Getenv("OPENAI_API_KEY"), Secrets: env.Secrets, Dir: f.out, Version: env.Version, SelfCheck: selfcheck.Load(env.Version),
+		Spec: f.spec, Repo: f.repo, APIKey: env.Getenv("OPENAI_API_KEY"), Secrets: env.Secrets, Dir: f.out, Version: env.Version, SelfCheck: selfcheck.Load(env.Version),
 		Progress: progress, Phase: phase.set, Sources: f.sources(),
 	}
 	var out *bench.Outcome
