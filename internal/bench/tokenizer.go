@@ -90,6 +90,16 @@ func CachedTokenizer(model string) (path, from string, err error) {
 	return path, fmt.Sprintf("of %s in the Hugging Face cache: %s", at.Repo, path), nil
 }
 
+// HasTokenizer reports whether a tokenizer of that path, or of the model of that name, is on this
+// machine.
+func HasTokenizer(name string) bool {
+	if !namesModel(name) {
+		return true // what is wrong with a path is said where it is opened
+	}
+	_, _, err := CachedTokenizer(name)
+	return err == nil
+}
+
 // estimate says that lengths are estimates, and why.
 func estimate(why string) string {
 	return "an estimate, " + why + ": in all within 3 % of GPT-4's tokens for English and code, up to half off for some languages"

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"perflab/internal/bench"
 	"perflab/internal/cli/console"
 	"perflab/internal/interop/vllmbench"
 	"perflab/internal/workload"
@@ -33,6 +34,6 @@ func vllmOwn(fs *pflag.FlagSet) vllmbench.Own {
 			f := fs.Lookup(name)
 			return f != nil, f != nil && f.NoOptDefVal == ""
 		},
-		Datasets: workload.Datasets(), Stamp: time.Now().Format("20060102-150405"),
+		Tokenizer: bench.HasTokenizer, Datasets: workload.Datasets(), Stamp: time.Now().Format("20060102-150405"),
 	}
 }

@@ -99,7 +99,7 @@ func loadRows() []Row {
 		{Name: "no-oversample", State: Same, do: (*translation).ofLines},
 		{Name: "disable-shuffle", State: Same, do: (*translation).ofLines, Note: "made-up prompts have no order to shuffle"},
 		accepted("trust-remote-code", "no code of a model is loaded"),
-		same("tokenizer", "without it lengths are approximated; behind `serve` with a tokenizer the random prompts are those that vLLM makes from the same seed (`--random-rng vllm`)"),
+		same("tokenizer", "a name is looked up in the Hugging Face cache, else the server counts, else lengths are estimated, and the run says which; behind `serve` with a tokenizer the random prompts are those that vLLM makes from the same seed (`--random-rng vllm`)"),
 		{Name: "tokenizer-mode", State: Accepted, do: (*translation).tokenizerMode, Note: "a `tokenizer.json` is read whatever the mode; others are not"},
 		accepted("skip-tokenizer-init", "without `--tokenizer` none is opened"),
 		accepted("skip-chat-template", "the client never applies a chat template: the server does, of `--backend openai-chat`"),

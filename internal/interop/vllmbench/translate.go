@@ -59,8 +59,12 @@ func (t *translation) defaults() {
 	}
 	switch t.data {
 	case "random":
-		if !given("random-rng") && !given("scenario") && !t.drawn() && t.value("tokenizer") != "" && t.value("tokenizer") != "server" {
+		switch name := t.value("tokenizer"); {
+		case given("random-rng") || given("scenario") || t.drawn() || name == "" || name == "server":
+		case t.own.Tokenizer(name):
 			t.give("random-rng", "vllm")
+		default:
+			t.note("the random prompts are others than those of vllm bench serve from the same seed: the tokenizer is not on this machine")
 		}
 	case "burstgpt":
 		if !given("burstgpt-model") {

@@ -102,9 +102,10 @@ func older() []Flag {
 
 // Own says what perflab bench takes itself.
 type Own struct {
-	Flag     func(name string) (known, takesValue bool)
-	Datasets []string
-	Stamp    string // time, for names of files that vLLM names after it
+	Flag      func(name string) (known, takesValue bool)
+	Tokenizer func(name string) bool // whether this machine has its file
+	Datasets  []string
+	Stamp     string // time, for names of files that vLLM names after it
 }
 
 // Line is a command line of perflab bench.

@@ -22,7 +22,8 @@ func own() vllmbench.Own {
 			v := slices.Contains(values, name)
 			return v || slices.Contains(switches, name), v
 		},
-		Datasets: strings.Fields("random sharegpt azure mooncake burstgpt jsonl prefix_repetition"), Stamp: "STAMP",
+		Tokenizer: func(name string) bool { return name == "dir" },
+		Datasets:  strings.Fields("random sharegpt azure mooncake burstgpt jsonl prefix_repetition"), Stamp: "STAMP",
 	}
 }
 
@@ -108,6 +109,7 @@ func TestTranslateServe(t *testing.T) {
 		{name: "endpoint", args: "--endpoint /v1/chat/completions", want: "--endpoint=/v1/chat/completions" + usual},
 		{name: "all given", args: "--seed 3 --num-warmups 2 --cache reset --percentile-metrics ttft --repetition-penalty 1.1 --backend vllm",
 			want: "--seed=3 --num-warmups=2 --cache=reset --percentile-metrics=ttft --repetition-penalty=1.1 --backend=vllm"},
+		{name: "absent tokenizer", args: "--tokenizer a/absent --backend openai-chat", want: "--tokenizer=a/absent --backend=openai-chat" + usual, note: "the tokenizer is not on this machine"},
 		{name: "tokenizer", args: "--tokenizer dir --backend openai-chat", want: "--tokenizer=dir --backend=openai-chat" + usual + " --random-rng=vllm"},
 		{name: "other dataset", args: "--backend openai-chat --dataset-name sharegpt --random-input-len 5", want: "--backend=openai-chat --dataset-name=sharegpt" + usual,
 			note: "--random-input-len has no effect with --dataset-name sharegpt, as in vllm bench serve"},
@@ -149,7 +151,6 @@ func TestRefused(t *testing.T) {
 		"--dry-run":                  "--num-prompts 1",
 		"--multi-turn":               "--dataset-name conversations",
 		"--config f":                 "give its flags on the command line",
-		"--dataset-name hf":          "read from files",
 		"--dataset-name spec_bench":  "--dataset-name jsonl",
 		"--dataset-name timed_trace": "--timed-trace-chunk-hash-size 16 here: traces are read in Mooncake's format",
 		"--dataset-name random-mm --random-mm-bucket-config {(1,2,16):0.5}":    "a video of 16 frames",
