@@ -6,11 +6,11 @@ package console
 import (
 	"io"
 	"os"
-	"runtime/debug"
 
 	"golang.org/x/term"
 
 	"perflab/internal/redact"
+	"perflab/internal/version"
 )
 
 // Env is the process as a value, so that a whole command runs inside a test.
@@ -93,7 +93,7 @@ const (
 func System(args []string) Env {
 	e := Env{
 		Args: args, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv,
-		Environ: os.Environ(), Version: version(), Terminal: term.IsTerminal(int(os.Stderr.Fd())),
+		Environ: os.Environ(), Version: version.Read().Version, Terminal: term.IsTerminal(int(os.Stderr.Fd())),
 		Width: func() int {
 			w, _, err := term.GetSize(int(os.Stderr.Fd()))
 			if err != nil {
@@ -114,12 +114,4 @@ func (e Env) columns() int {
 		}
 	}
 	return 100
-}
-
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok || info.Main.Version == "" {
-		return "devel"
-	}
-	return info.Main.Version
 }
