@@ -2,6 +2,7 @@ package openai
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -17,6 +18,7 @@ import (
 // Info is what a server says about itself.
 type Info struct {
 	Models    []string // served model ids; nil if the server has no list
+	Owner     string   // of the first of them, by which engines can be told: "vllm", "sglang", "llamacpp"
 	Simulated bool     // the server is perflab's simulator
 	Version   string   // of the server, where /version tells
 	Note      string   // what could not be checked, for the user
@@ -64,7 +66,8 @@ func (c *Client) Probe(ctx context.Context) (Info, error) {
 	}
 	var list struct {
 		Data []struct {
-			ID string `json:"id"`
+			ID    string `json:"id"`
+			Owner string `json:"owned_by"`
 		} `json:"data"`
 	}
 	if err := json.Unmarshal(a.body, &list); err != nil || list.Data == nil {
@@ -75,6 +78,7 @@ func (c *Client) Probe(ctx context.Context) (Info, error) {
 	}
 	for _, m := range list.Data {
 		info.Models = append(info.Models, m.ID)
+		info.Owner = cmp.Or(info.Owner, m.Owner)
 	}
 	info.Version = c.version(ctx)
 	return info, c.checkModel(info.Models)

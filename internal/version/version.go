@@ -97,7 +97,8 @@ func Features(system string) []Feature {
 		choose(unix, "engines by ssh", "the system's ssh with a shared connection starts them on other machines",
 			"ssh on Windows cannot share a connection: run perflab tune on Linux or macOS"),
 		{"engines in containers", true, "through the Docker Engine API, no docker command is needed"},
-		{"simulated engines", unix, "no GPU is needed" + unless(unix, "; on Windows perflab sim, predict and the runtime predicted work, studies that start simulated engines do not")},
+		choose(unix, "simulated engines in studies", "perflab tune starts them as it starts real ones, no GPU is needed",
+			"perflab tune does not start them on Windows: perflab sim, predict and studies with runtime predicted work"),
 	}
 }
 

@@ -37,13 +37,13 @@ func TestOf(t *testing.T) {
 
 func TestText(t *testing.T) {
 	for want, info := range map[string]Info{
-		"commit     unknown (go build in a clone":     {Version: "(devel)"},
-		"date       unknown":                          {Version: "(devel)", Commit: "abc"},
-		"commit     abc\n":                            {Version: "v1", Commit: "abc", Modified: new(false)},
-		"commit     abc, with changes that are not c": {Version: "v1", Commit: "abc", Modified: new(true)},
-		"perflab v1\n":                                {Version: "v1"},
-		"built for  linux/arm64\n":                    {Version: "v1", OS: "linux", Arch: "arm64"},
-		"kernel time stamps     no   tokens are":      {Version: "v1", Features: Features("darwin")},
+		"commit     unknown (go build in a clone":       {Version: "(devel)"},
+		"date       unknown":                            {Version: "(devel)", Commit: "abc"},
+		"commit     abc\n":                              {Version: "v1", Commit: "abc", Modified: new(false)},
+		"commit     abc, with changes that are not c":   {Version: "v1", Commit: "abc", Modified: new(true)},
+		"perflab v1\n":                                  {Version: "v1"},
+		"built for  linux/arm64\n":                      {Version: "v1", OS: "linux", Arch: "arm64"},
+		"kernel time stamps            no   tokens are": {Version: "v1", Features: Features("darwin")},
 	} {
 		if got := info.Text(); !strings.Contains(got, want) {
 			t.Errorf("want %q in\n%s", want, got)

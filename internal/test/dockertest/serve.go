@@ -64,6 +64,9 @@ func (e *Engine) route(w http.ResponseWriter, r *http.Request, p string) error {
 	case p == "/version":
 		writeJSON(w, http.StatusOK, map[string]any{"Version": "27.0.0", "ApiVersion": apiVersion, "MinAPIVersion": minAPIVersion, "Os": "linux", "Arch": "amd64"})
 		return nil
+	case p == "/info":
+		writeJSON(w, http.StatusOK, map[string]any{"ServerVersion": "27.0.0", "Runtimes": map[string]any{"runc": map[string]any{"path": "runc"}, "nvidia": map[string]any{"path": "nvidia-container-runtime"}}})
+		return nil
 	case p == "/images/create":
 		return e.pull(w, r)
 	case parts[0] == "images" && last == "json":
