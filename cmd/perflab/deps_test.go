@@ -74,6 +74,7 @@ var tests = map[string]map[string]string{
 	"rundir":              {"block": "an imported run is printed"},
 	"audit":               {"block": "our own blocks are audited", "engine": "commands in documents are held against the catalogue", "sim": "simulated runs must pass the audit"},
 	"candidate":           {"stat": "random configurations"},
+	"draft":               {"deploy/docker": "a machine whose containers get GPUs", "version": "machines of other systems"},
 	"deploy/docker":       {"engine/cluster": "plans over several machines"},
 	"engine":              {"engine/logs": "the line of a rejection is found in a log"},
 	"lab":                 {"sim": "a server to measure", "gauge": "what was read of the nodes", "replay": "predictions are corrected by what was measured"},

@@ -110,14 +110,15 @@ func tuneAbility(r Report) Ability {
 func (r Report) startable() []string {
 	var out []string
 	for _, e := range r.Engines {
-		if e.OnPath && (len(r.Accelerators) > 0 || e.onCPU()) {
+		if e.OnPath && (len(r.Accelerators) > 0 || e.OnCPU()) {
 			out = append(out, strings.TrimSpace(e.Title+" "+e.Version))
 		}
 	}
 	return out
 }
 
-func (e Engine) onCPU() bool { return e.Name == "llamacpp" || strings.HasSuffix(e.Version, "+cpu") }
+// OnCPU reports whether the engine serves without an accelerator.
+func (e Engine) OnCPU() bool { return e.Name == "llamacpp" || strings.HasSuffix(e.Version, "+cpu") }
 
 func (r Report) onText() string {
 	if len(r.Accelerators) == 0 {

@@ -18,8 +18,9 @@ type Model struct {
 	ID        string  `json:"id"`
 	Weights   string  `json:"weights"` // all, part, none
 	GiB       float64 `json:"weights_gib,omitempty"`
-	Tokenizer bool    `json:"tokenizer"` // its tokenizer.json is there
-	Known     bool    `json:"known"`     // perflab can predict it without its config.json
+	Tokenizer bool    `json:"tokenizer"`        // its tokenizer.json is there
+	Known     bool    `json:"known"`            // perflab can predict it without its config.json
+	Config    string  `json:"config,omitempty"` // path of that, "": it is not there
 }
 
 // How much of a model's weights is there.
@@ -61,7 +62,11 @@ func lookModels(ctx context.Context, p Probes) (func(*Report), error) {
 		}
 		name, ok := strings.CutPrefix(e.Name(), "models--")
 		if ok && e.IsDir() {
-			found = append(found, model(disk, e.Name(), strings.ReplaceAll(name, "--", "/")))
+			m := model(disk, e.Name(), strings.ReplaceAll(name, "--", "/"))
+			if m.Config != "" {
+				m.Config = filepath.Join(dir, filepath.FromSlash(m.Config))
+			}
+			found = append(found, m)
 		}
 	}
 	return func(r *Report) { r.Cache, r.Models = dir, append(r.Models, found...) }, err
@@ -79,6 +84,8 @@ func model(disk fs.FS, dir, id string) Model {
 		switch name := f.Name(); {
 		case name == "tokenizer.json":
 			m.Tokenizer = true
+		case name == "config.json":
+			m.Config = path.Join(snapshot, name)
 		case slices.Contains([]string{".safetensors", ".bin", ".gguf"}, path.Ext(name)):
 			if info, err := fs.Stat(disk, path.Join(snapshot, name)); err == nil { // else the link leads nowhere
 				size += info.Size()

@@ -24,6 +24,7 @@ type Env struct {
 	Self     string   // path of this program, started again as simulated engine
 	Version  string
 	Terminal bool       // standard error is a terminal
+	Asks     bool       // standard input is a terminal, too: somebody can answer
 	Width    func() int // of that terminal now, which its user may change; nil: unknown
 
 	Secrets  redact.Values // that came in by environment and flags
@@ -102,6 +103,7 @@ func System(args []string) Env {
 			return w
 		},
 	}
+	e.Asks = e.Terminal && term.IsTerminal(int(os.Stdin.Fd()))
 	e.Self, _ = os.Executable() // empty when unknown; only simulated engines need it and say so
 	return e
 }
