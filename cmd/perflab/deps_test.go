@@ -100,7 +100,7 @@ var modules = map[string][]string{
 	"github.com/spf13/cobra":                   {"cli", "cli/console"},
 	"github.com/spf13/pflag":                   {"cli", "cli/console"},
 	"golang.org/x/term":                        {"cli/console"},
-	"golang.org/x/sys":                         {"wire", "load", "truth", "deploy"},
+	"golang.org/x/sys":                         {"durable", "wire", "load", "truth", "deploy"},
 	"github.com/parquet-go/parquet-go":         {"report/parquet", "datafile"},
 	"github.com/moby/moby/client":              {"deploy/docker"},
 	"github.com/moby/moby/api":                 {"deploy/docker"},

@@ -73,7 +73,7 @@ func loopbackURL(port int) string { return fmt.Sprintf("http://%s:%d", loopback,
 func (c *child) signal(sig syscall.Signal) {
 	c.mu.Lock()
 	if !c.reaped {
-		_ = syscall.Kill(-c.pid(), sig) // fails only when the group is gone
+		_ = killGroup(c.pid(), sig) // fails only when the group is gone
 	}
 	c.mu.Unlock()
 	for _, p := range (scope{marker: c.marker}).survivors() {
@@ -90,7 +90,7 @@ func (c *child) reap(state *os.ProcessState) {
 	if c.reaped {
 		return
 	}
-	_ = syscall.Kill(-c.pid(), syscall.SIGKILL)
+	_ = killGroup(c.pid(), syscall.SIGKILL)
 	if state == nil {
 		state, _ = c.cmd.Process.Wait()
 	}

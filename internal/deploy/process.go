@@ -59,7 +59,7 @@ func (r Process) Command(ctx context.Context, _ string, argv []string, stdout io
 	defer runtime.UnlockOSThread()
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.SysProcAttr = childAttr()
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.Cancel = func() error { return killGroup(cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.Dir, cmd.Stdout = r.Dir, stdout
 	stderr := new(Stderr)
 	cmd.Stderr = stderr

@@ -16,7 +16,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 )
 
@@ -72,7 +71,7 @@ func socketDir() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if st, ok := info.Sys().(*syscall.Stat_t); !info.IsDir() || !ok || int(st.Uid) != os.Getuid() || info.Mode().Perm() != 0o700 {
+	if !info.IsDir() || !isOurs(info) || info.Mode().Perm() != 0o700 {
 		return "", fmt.Errorf("%s is not a directory that only this user can enter: remove it", dir)
 	}
 	return dir, nil
@@ -118,7 +117,7 @@ func (l *link) start() error {
 	l.cmd = exec.Command("ssh", append(l.args(), "exec /bin/sh -c 'echo "+linkReady+"; exec cat >/dev/null'")...)
 	// Of its own group: an interrupt at the terminal is perflab's, which has
 	// engines to stop over this connection.
-	l.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	l.cmd.SysProcAttr = ownGroup()
 	l.cmd.Stdout, l.cmd.Stderr = &readyWriter{ready: l.connected}, l.stderr
 	l.cmd.WaitDelay = closeTimeout
 	stdin, err := l.cmd.StdinPipe()
@@ -290,7 +289,7 @@ func (l *link) close() {
 func (l *link) client(args ...string) *exec.Cmd {
 	base := []string{"-F", "/dev/null", "-S", l.socket, "-T", "-o", "ControlMaster=no", "-o", "BatchMode=yes", "-o", "ProxyCommand=false"}
 	cmd := exec.Command("ssh", append(base, args...)...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.SysProcAttr = ownGroup()
 	cmd.WaitDelay = closeTimeout
 	return cmd
 }

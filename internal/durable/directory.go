@@ -1,12 +1,10 @@
 package durable
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
 )
 
 // Directory is a directory under way. It is written beside the name that it will have and
@@ -35,32 +33,18 @@ func Begin(name, suffix string) (*Directory, error) {
 		return nil, err
 	}
 	var err error
-	if d.lock, err = os.Open(d.Path); err != nil {
+	if d.lock, err = lockDirectory(d.Path); err != nil {
 		return nil, err
 	}
-	if err := d.own(); err != nil {
-		d.lock.Close()
+	if err := d.clear(); err != nil {
+		unlockDirectory(d.lock)
 		return nil, err
 	}
 	return d, nil
 }
 
-// own locks the directory and empties it.
-func (d *Directory) own() error {
-	// A file system that has no locks for directories, as some networked ones, leaves
-	// it to the user that two do not make the same directory at once.
-	err := syscall.Flock(int(d.lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-	if errors.Is(err, syscall.EWOULDBLOCK) {
-		return &BusyError{d.Path}
-	}
-	// Another process may have published it before the lock was ours.
-	locked, err := d.lock.Stat()
-	if err != nil {
-		return err
-	}
-	if there, err := os.Stat(d.Path); err != nil || !os.SameFile(locked, there) {
-		return &BusyError{d.Path}
-	}
+// clear empties the directory, which is locked.
+func (d *Directory) clear() error {
 	if _, err := os.Lstat(d.name); err == nil {
 		_ = os.Remove(d.Path) // where it is empty, which a leftover is not
 		return fmt.Errorf("%s: %w", d.name, fs.ErrExist)
@@ -89,7 +73,7 @@ func PublishAll(all ...*Directory) error {
 		if err := os.Rename(d.Path, d.name); err != nil {
 			return err
 		}
-		d.lock.Close() // holds nothing that could be lost
+		unlockDirectory(d.lock)
 		d.lock = nil
 	}
 	for _, d := range all {
@@ -106,6 +90,6 @@ func (d *Directory) Abandon() {
 		return
 	}
 	_ = os.RemoveAll(d.Path) // else the next one removes it
-	d.lock.Close()
+	unlockDirectory(d.lock)
 	d.lock = nil
 }

@@ -213,7 +213,7 @@ func (d Disk) SyncDir(dir string) error {
 	if d.Unsynced {
 		return nil
 	}
-	err := syncPath(dir)
+	err := syncDirectory(dir)
 	if errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENOTSUP) {
 		err = nil // this file system has no such thing
 	}
@@ -224,7 +224,7 @@ func (d Disk) SyncDir(dir string) error {
 }
 
 func syncPath(path string) error {
-	f, err := os.Open(path)
+	f, err := openToSync(path)
 	if errors.Is(err, fs.ErrPermission) {
 		return nil
 	}

@@ -3,7 +3,6 @@ package durable
 import (
 	"errors"
 	"os"
-	"syscall"
 	"time"
 )
 
@@ -17,11 +16,11 @@ const (
 // whatever way; false where another holds it.
 func Hold(f *os.File) (bool, error) {
 	for try := 1; ; try++ {
-		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		err := Lock(f)
 		switch {
 		case err == nil:
 			return true, nil
-		case !errors.Is(err, syscall.EWOULDBLOCK):
+		case !errors.Is(err, ErrLocked):
 			return false, err
 		case try == holdTries:
 			return false, nil
@@ -37,5 +36,5 @@ func Held(path string) bool {
 		return false
 	}
 	defer f.Close() // which ends the look
-	return errors.Is(syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB), syscall.EWOULDBLOCK)
+	return errors.Is(look(f), ErrLocked)
 }

@@ -81,6 +81,9 @@ func (l *launcher) here() (bool, error) {
 func LookHere(ctx context.Context, s *study.Study) []string {
 	l := newSession(s, Options{}).engines
 	defer l.release()
+	if err := startableHere(s); err != nil {
+		return []string{"warning: on this machine the study would end before it begins: " + err.Error()}
+	}
 	if !s.Runtime.StartsEngines() {
 		return []string{fmt.Sprintf("The hardware was not looked at: runtime %s starts no engines on it.", s.Runtime.Kind)}
 	}

@@ -24,6 +24,9 @@ import (
 // DIR/study.json after every trial. What it returns is always the study as far
 // as it got. Renderers make the report from it.
 func Tune(ctx context.Context, s *study.Study, source []byte, o Options) (facts outcome.Study, err error) {
+	if err := startableHere(s); err != nil {
+		return outcome.Study{}, err
+	}
 	o.Secrets = o.Secrets.Join(s.Secrets())
 	l := newSession(s, o)
 	if o.Resume { // of a large study that takes a while
