@@ -1,15 +1,19 @@
 # make check is the gate: every commit passes it.
 GO ?= go
 
-.PHONY: check fmt vet fix lint test fuzz docs build predict-accuracy calibration tune-science catalogue
+.PHONY: check fmt vet fix lint test fuzz docs build release predict-accuracy calibration tune-science catalogue
 
 check: fmt vet fix lint test
 
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/perflab ./cmd/perflab
 
+# Everything that a release publishes, of the commit that is checked out, into dist: docs/release.md.
+release:
+	$(GO) run ./scripts/release -out dist
+
 fmt:
-	@out=$$(gofmt -l cmd internal); test -z "$$out" || { echo "gofmt: $$out"; exit 1; }
+	@out=$$(gofmt -l cmd internal scripts); test -z "$$out" || { echo "gofmt: $$out"; exit 1; }
 
 vet:
 	$(GO) vet ./...

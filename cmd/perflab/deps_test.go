@@ -97,7 +97,7 @@ var tests = map[string]map[string]string{
 var modules = map[string][]string{
 	"go.yaml.in/yaml/v4":                       {"study", "engine", "deploy/render"},
 	"github.com/invopop/jsonschema":            nil,
-	"github.com/spf13/cobra":                   {"cli", "cli/console"},
+	"github.com/spf13/cobra":                   {"cli", "cli/console", "perflab/scripts/release"},
 	"github.com/spf13/pflag":                   {"cli", "cli/console"},
 	"golang.org/x/term":                        {"cli/console"},
 	"golang.org/x/sys":                         {"durable", "wire", "load", "truth", "deploy"},

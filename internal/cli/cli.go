@@ -122,3 +122,6 @@ func nearest(root *cobra.Command, word string) string {
 	}
 	return " (see perflab --help)"
 }
+
+// Command is the tree of commands, of which manual pages and completions are made.
+func Command() *cobra.Command { return newRoot(console.Env{}) }
