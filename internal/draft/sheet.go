@@ -255,9 +255,14 @@ func (s *sheet) changes() {
 	for _, n := range values {
 		s.line("      - {label: %d tokens a step, set: {max_num_batched_tokens: %d}}", n, n)
 	}
-	if s.Engine == "vllm" || s.Engine == "sglang" {
-		s.line("  # - name: Quantization  # it may change the answers: docs/tuning.md says how accuracy is guarded\n  #   try:\n  #     - {label: FP8 weights, set: {quantization: fp8}}")
+	if s.Engine != "vllm" && s.Engine != "sglang" { // of the others it is the checkpoint's
+		return
 	}
+	off := "# " // where there are answers
+	if s.modelled() {
+		off = ""
+	}
+	s.line("  %[1]s- name: Quantization  # it may change the answers: docs/tuning.md says how accuracy is guarded\n  %[1]s  try:\n  %[1]s    - {label: FP8 weights, set: {quantization: fp8}}", off)
 }
 
 func (s *sheet) budget() {
