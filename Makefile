@@ -10,7 +10,7 @@ build:
 
 # Everything that a release publishes, of the commit that is checked out, into dist: docs/release.md.
 release:
-	$(GO) run ./scripts/release -out dist
+	$(GO) run -trimpath ./scripts/release -out dist
 
 fmt:
 	@out=$$(gofmt -l cmd internal scripts); test -z "$$out" || { echo "gofmt: $$out"; exit 1; }

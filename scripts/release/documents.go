@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
@@ -35,6 +36,7 @@ func (r *release) documents() ([]file, error) {
 // manual is a page of each command that help lists.
 func (r *release) manual(c *cobra.Command) ([]file, error) {
 	c.DisableAutoGenTag = true // with the day on which it was made
+	c.Long = listsKept(c.Long)
 	var b bytes.Buffer
 	head := &doc.GenManHeader{Section: "1", Source: "perflab " + r.version, Manual: "perflab", Date: &r.at}
 	if err := doc.GenMan(c, head, &b); err != nil {
@@ -53,6 +55,20 @@ func (r *release) manual(c *cobra.Command) ([]file, error) {
 		out = append(out, pages...)
 	}
 	return out, nil
+}
+
+// listsKept marks lines that are indented as text to leave as it is: a manual page is made as
+// Markdown, in which they would flow together.
+func listsKept(text string) string {
+	const mark = "    "
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "  ") {
+			b.WriteString(mark)
+		}
+		b.WriteString(line)
+	}
+	return b.String()
 }
 
 func completions(root *cobra.Command) ([]file, error) {

@@ -46,7 +46,7 @@ func TestDocuments(t *testing.T) {
 		names[f.name] = string(f.content)
 	}
 	for name, has := range map[string]string{
-		"LICENSE": "Apache", "README.md": "# perflab", "man/perflab.1": "perflab-bench(1)", "man/perflab-bench.1": "request-rate", "man/perflab-version.1": "perflab v0.3.0",
+		"LICENSE": "Apache", "README.md": "# perflab", "man/perflab.1": "perflab-bench(1)", "man/perflab-bench.1": "request-rate", "man/perflab-version.1": "perflab v0.3.0", "man/perflab-selfcheck.1": "\n  arrival error   an event",
 		"completions/perflab.bash": "complete", "completions/_perflab": "#compdef perflab", "completions/perflab.fish": "complete -c perflab", "completions/perflab.ps1": "Register-ArgumentCompleter",
 	} {
 		if !strings.Contains(names[name], has) {
