@@ -20,6 +20,18 @@ import (
 // the rule cannot differ: a new package is a new row of it.
 const architecture = "../../docs/architecture.md"
 
+// ours begins the paths of our packages: the module's own.
+const ours = "perflab/"
+
+// named is a package's name in the table: its path below internal, and of what is not there its
+// path behind "perflab/".
+func named(path string) string {
+	if name, ok := strings.CutPrefix(path, ours+"internal/"); ok {
+		return name
+	}
+	return "perflab/" + strings.TrimPrefix(path, ours)
+}
+
 // row is a row of that table.
 type row struct {
 	name, does string
@@ -139,7 +151,7 @@ type pkg struct {
 }
 
 func TestImports(t *testing.T) {
-	out, err := exec.Command("go", "list", "-json=ImportPath,Imports,TestImports,XTestImports", "perflab/...").Output()
+	out, err := exec.Command("go", "list", "-json=ImportPath,Imports,TestImports,XTestImports", ours+"...").Output()
 	if err != nil {
 		t.Fatalf("go list: %v", err)
 	}
@@ -152,7 +164,7 @@ func TestImports(t *testing.T) {
 		} else if err != nil {
 			t.Fatal(err)
 		}
-		r, known := rows[strings.TrimPrefix(p.ImportPath, "perflab/internal/")]
+		r, known := rows[named(p.ImportPath)]
 		if !known {
 			t.Errorf("package %s has no row in the table of %s", p.ImportPath, architecture)
 			continue
@@ -167,17 +179,17 @@ func TestImports(t *testing.T) {
 
 func checkImports(t *testing.T, p pkg, r row) {
 	for _, name := range r.imports {
-		if !slices.Contains(p.Imports, "perflab/internal/"+name) {
+		if !slices.Contains(p.Imports, ours+"internal/"+name) {
 			t.Errorf("%s does not import %s, which its row in the table of %s names", r.name, name, architecture)
 		}
 	}
 	for _, path := range p.Imports {
-		if ours, ok := strings.CutPrefix(path, "perflab/internal/"); ok {
-			if !r.everything && !slices.Contains(r.imports, ours) {
-				t.Errorf("%s imports %s: the table of %s does not allow it", r.name, ours, architecture)
+		if name, ok := strings.CutPrefix(path, ours+"internal/"); ok {
+			if !r.everything && !slices.Contains(r.imports, name) {
+				t.Errorf("%s imports %s: the table of %s does not allow it", r.name, name, architecture)
 			}
-			if isTest(ours) && !isTest(r.name) {
-				t.Errorf("%s imports %s, which is for tests", r.name, ours)
+			if isTest(name) && !isTest(r.name) {
+				t.Errorf("%s imports %s, which is for tests", r.name, name)
 			}
 		}
 		checkModule(t, r.name, path, false)
@@ -191,9 +203,9 @@ func checkImports(t *testing.T, p pkg, r row) {
 
 func checkTestImports(t *testing.T, p pkg, r row) {
 	for _, path := range slices.Concat(p.TestImports, p.XTestImports) {
-		ours, ok := strings.CutPrefix(path, "perflab/internal/")
-		if ok && !r.everything && ours != r.name && !isTest(ours) && !slices.Contains(r.imports, ours) && tests[r.name][ours] == "" {
-			t.Errorf("the tests of %s import %s: neither the table of %s nor the list of tests allows it", r.name, ours, architecture)
+		name, ok := strings.CutPrefix(path, ours+"internal/")
+		if ok && !r.everything && name != r.name && !isTest(name) && !slices.Contains(r.imports, name) && tests[r.name][name] == "" {
+			t.Errorf("the tests of %s import %s: neither the table of %s nor the list of tests allows it", r.name, name, architecture)
 		}
 		checkModule(t, r.name, path, true)
 	}
@@ -206,7 +218,7 @@ func isTest(name string) bool { return strings.HasPrefix(name, "test/") }
 // dependencies.
 func checkModule(t *testing.T, name, path string, test bool) {
 	first, _, _ := strings.Cut(path, "/")
-	if !strings.Contains(first, ".") {
+	if !strings.Contains(first, ".") || strings.HasPrefix(path, ours) {
 		return
 	}
 	for module, packages := range modules {
