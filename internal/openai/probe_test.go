@@ -44,6 +44,7 @@ func TestProbe(t *testing.T) {
 	}{
 		"served":    {"b", answers(200, models), Info{Models: []string{"a", "b"}, Version: "0.11.0"}, "", ""},
 		"any":       {"", answers(200, models), Info{Models: []string{"a", "b"}, Version: "0.11.0"}, "", ""},
+		"owned":     {"", answers(200, `{"data":[{"id":"a","owned_by":"vllm"}]}`), Info{Models: []string{"a"}, Owner: "vllm", Version: "0.11.0"}, "", ""},
 		"simulated": {"a", sim, Info{Models: []string{"a", "b"}, Version: "0.11.0", Simulated: true}, "", ""},
 		"no list":   {"a", answers(404, "x"), Info{Note: "http://engine.test/v1/models answers 404: the model name could not be checked"}, "", ""},
 		"wrong model": {"c", answers(200, models), Info{Models: []string{"a", "b"}, Version: "0.11.0"},
