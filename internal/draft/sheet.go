@@ -227,7 +227,7 @@ func (s *sheet) workloads() {
 	for _, w := range s.loads {
 		s.line("  - name: %s\n    title: %s\n    dataset_name: random  # made-up prompts; perflab bench --help has the datasets", word(w.Name), word(w.Title))
 		s.line("    num_prompts: %d\n    random_input_len: %d  # tokens on average\n    random_output_len: %d\n    random_range_ratio: 0.5", requests, w.In, w.Out)
-		s.line("    max_concurrency: %d  # requests at once; rate: 8 sends 8 a second instead", atOnce)
+		s.line("    max_concurrency: %d  # requests at once; request_rate: 8 sends 8 a second instead", atOnce)
 	}
 	if s.objective.Metric == "request_goodput" {
 		s.line("\nbench:\n  goodput: [\"ttft:%d\", \"tpot:%d\"]  # ms: what a request must meet to count", s.tolerance(500), s.tolerance(50))
