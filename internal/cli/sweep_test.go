@@ -256,7 +256,7 @@ func TestSeriesFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"3 runs of org/m under random", "<th class=\"n\">run-3</th>", "TTFT: share at or below"} {
+	for _, want := range []string{"3 runs of org/m under random", "<th scope=\"col\" class=\"n\">run-3</th>", "TTFT: share at or below"} {
 		if !strings.Contains(string(page), want) {
 			t.Errorf("the page lacks %q", want)
 		}

@@ -12,9 +12,9 @@ func TestGainText(t *testing.T) {
 		metric, want string
 		better       string
 	}{
-		{new(0.592), "total_token_throughput", "+59.2%", "higher"},
-		{new(-0.379), "total_token_throughput", "-37.9%", "higher"},
-		{new(0.0), "total_token_throughput", "+0.0%", "higher"},
+		{new(0.592), "total_token_throughput", "+59.2 %", "higher"},
+		{new(-0.379), "total_token_throughput", "-37.9 %", "higher"},
+		{new(0.0), "total_token_throughput", "+0.0 %", "higher"},
 		{new(0.63), "mean_e2el_ms", "1.63x faster", "lower"},
 		{new(-0.2), "mean_e2el_ms", "1.25x slower", "lower"},
 		{new(0.001), "mean_e2el_ms", "1.00x (no change)", "lower"},

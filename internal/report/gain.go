@@ -12,14 +12,14 @@ import (
 
 // gainText writes a gain g of an objective as the field does. A gain is the
 // ratio of the figures in the direction that is better, less one: for a figure
-// that shall be high it is shown as a percentage, +59.2%; for one that shall
+// that shall be high it is shown as a percentage, +59.2 %; for one that shall
 // be low as the factor 1+g, 1.63x faster.
 func gainText(g *float64, m result.Metric, better string) string {
 	if g == nil || math.IsNaN(*g) || *g <= -1 {
 		return missing
 	}
 	if better != "lower" {
-		return fmt.Sprintf("%+.1f%%", *g*100)
+		return fmt.Sprintf("%+.1f %%", *g*100)
 	}
 	word := [2]string{"lower", "higher"}
 	if m.Unit == "ms" || m.Unit == "s" {

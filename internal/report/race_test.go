@@ -35,7 +35,7 @@ func TestRaceHonesty(t *testing.T) {
 		s    outcome.Study
 		want []string
 	}{
-		{"race", raceStudy(), []string{"SIMULATED", "+40.8%", "[+38.1, +43.6], 3 launches each, corrected for 2 comparisons", "WORSE than the baseline on Short Prompt (-5.8% [-8.3, -3.2])", "out_of_memory", "--max-num-batched-tokens 8192",
+		{"race", raceStudy(), []string{"SIMULATED", "+40.8 %", "[+38.1, +43.6], 3 launches each, corrected for 2 comparisons", "WORSE than the baseline on Short Prompt (-5.8 % [-8.3, -3.2])", "out_of_memory", "--max-num-batched-tokens 8192",
 			"24 launches", "20.4 GPU-hours", "differ by 0.8 % apart from their seeds (6 launches), so effects below 2.1 % cannot be shown", "Rejected: vLLM FP8 KV8 TP2 x4", "no difference shown", "16 refused by rules", "p99_ttft_ms <= 30000: met", "vllm serve Qwen/Qwen3-32B-FP8 -tp 2 --max-num-seqs 512"}},
 		{"tie", tieStudy(), []string{"the baseline stays", "no difference shown", "[0.985, 1.028]"}},
 		{"small", smallStudy(), []string{"1.03x faster", "no interval: the launches were not repeated", "budget too small", "Not confirmed", "the launches of one configuration were under different loads, or with different requests", "2.5 hours"}},
@@ -102,7 +102,7 @@ func TestRaceClaims(t *testing.T) {
 		}, []string{"not known: the launches of one configuration were under different loads, or with different requests"}, []string{"no configuration was launched twice"}},
 		{"weighed", func(s *outcome.Study) {
 			s.Objective.Weights, s.Race.HoldOuts = map[string]float64{"sharegpt": 2, "long": 1, "short": 1}, nil
-		}, []string{"weighted over the workloads", "+40.8%, Long Prompt +11.6%, Short Prompt -2.0% (WORSE); of one launch of each side"}, []string{"not measured: how far"}},
+		}, []string{"weighted over the workloads", "+40.8 %, Long Prompt +11.6 %, Short Prompt -2.0 % (WORSE); of one launch of each side"}, []string{"not measured: how far"}},
 		{"over its loads", func(s *outcome.Study) { s.Curves = crossingCurve() }, []string{
 			"WORSE than the baseline at 128 in flight; better at 1 and 8 in flight; no difference shown at 32 in flight.",
 		}, []string{"Each side is of one launch"}},
@@ -167,7 +167,7 @@ func TestRaceMissing(t *testing.T) {
 	none.Race, none.Baseline, none.Recommended, none.Trials = &outcome.Race{}, nil, nil, nil
 	for name, s := range map[string]outcome.Study{"bare": bare, "none": none, "empty": {Race: &outcome.Race{}}} {
 		for form, doc := range render(t, s) {
-			for _, bad := range []string{"NaN", "+Inf", "-100.0%", "[0.000"} {
+			for _, bad := range []string{"NaN", "+Inf", "-100.0 %", "[0.000"} {
 				if i := strings.Index(plain(doc), bad); i >= 0 {
 					t.Errorf("%s as %s shows %q", name, form, plain(doc)[max(0, i-80):i+20])
 				}
@@ -264,7 +264,7 @@ func TestLoadCurves(t *testing.T) {
 		if form == "text" {
 			continue // it has the sentence alone; see TestRaceClaims
 		}
-		for _, want := range []string{"128 in flight", "P95 TTFT", "+30.0%", "[+25.0, +35.0]", "115200", "a percentile is the mean of the launches' percentiles"} {
+		for _, want := range []string{"128 in flight", "P95 TTFT", "+30.0 %", "[+25.0, +35.0]", "115200", "a percentile is the mean of the launches' percentiles"} {
 			if !strings.Contains(doc, want) {
 				t.Errorf("%s lacks %q", form, want)
 			}

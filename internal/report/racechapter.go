@@ -142,7 +142,7 @@ func ablationChapter(x race) doc.Chapter {
 	return c
 }
 
-func percent(v float64) string { return fmt.Sprintf("%+.1f%%", 100*v) }
+func percent(v float64) string { return fmt.Sprintf("%+.1f %%", 100*v) }
 
 func trialID(id int) string {
 	if id == 0 {

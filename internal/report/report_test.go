@@ -85,7 +85,7 @@ func render(t *testing.T, s outcome.Study) map[string]string {
 // TestHonesty names what a published study must not hide, in every form.
 func TestHonesty(t *testing.T) {
 	for form, doc := range render(t, throughputStudy()) {
-		for _, want := range []string{"SIMULATED", "2 replicas", "refused by the engine", "void", "Confirmed: baseline and recommendation were launched again", "+49.5%", "+90.5%"} {
+		for _, want := range []string{"SIMULATED", "2 replicas", "refused by the engine", "void", "Confirmed: baseline and recommendation were launched again", "+49.5 %", "+90.5 %"} {
 			if !strings.Contains(strings.ReplaceAll(doc, "&#43;", "+"), want) {
 				t.Errorf("%s lacks %q", form, want)
 			}

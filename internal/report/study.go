@@ -171,15 +171,17 @@ func (x study) keepsBaseline() bool {
 	return x.Baseline != nil && x.Recommended != nil && x.Baseline.Trial == x.Recommended.Trial
 }
 
+// has reports whether the comparison has a figure on either side.
+func (x study) has(name string) bool {
+	return slices.ContainsFunc(x.Cases, func(c outcome.Case) bool {
+		_, before := value(c.Baseline, metric(name))
+		_, after := value(c.Recommended, metric(name))
+		return before || after
+	})
+}
+
 // spent are the figures of energy and cost that the comparison has.
 func (x study) spent() []string {
-	has := func(name string) bool {
-		return slices.ContainsFunc(x.Cases, func(c outcome.Case) bool {
-			_, before := value(c.Baseline, metric(name))
-			_, after := value(c.Recommended, metric(name))
-			return before || after
-		})
-	}
 	names := []string{"energy_per_token_j", "output_tokens_per_s_per_w", "cost_per_million_tokens", "cost_per_million_output_tokens"}
-	return slices.DeleteFunc(names, func(name string) bool { return !has(name) })
+	return slices.DeleteFunc(names, func(name string) bool { return !x.has(name) })
 }

@@ -227,8 +227,8 @@ func (d *studyDocument) cases(s *doc.Section) {
 	long := doc.Table{Class: "cmp", Columns: doc.Columns("Benchmark case", "Figure", ">", ">", ">Gain")}
 	long.Columns[2].Head, long.Columns[2].Wrap = doc.Spans("Baseline", doc.NewLine(), doc.Small(baseline)), true
 	long.Columns[3].Head, long.Columns[3].Wrap = doc.Spans(d.standing().word, doc.NewLine(), doc.Small(recommended)), true
-	long.Columns[4].Toned = true
-	var doubts []string
+	long.Columns[1].Class, long.Columns[4].Toned = "figure", true
+	var doubts remarks
 	for _, c := range d.Cases {
 		name := d.workload(c.Workload)
 		gain, tone := d.caseGain(c)
@@ -249,9 +249,9 @@ func (d *studyDocument) cases(s *doc.Section) {
 		}
 		short.Rows = append(short.Rows, doc.Cells(doc.Cell{Text: doc.Spans(name), Strong: true}, before, after, doc.Cell{Text: doc.Spans(doc.Words(gain)), Strong: true}))
 		if !d.keepsBaseline() {
-			doubts = append(doubts, doubt(name+", baseline", c.Baseline)...)
+			doubts.of(name+", baseline", c.Baseline)
 		}
-		doubts = append(doubts, doubt(name+", "+strings.ToLower(d.standing().word), c.Recommended)...)
+		doubts.of(name+", "+strings.ToLower(d.standing().word), c.Recommended)
 	}
 	s.Add(doc.InMarkdown, short)
 	s.Add(doc.InPage, long)
@@ -259,7 +259,7 @@ func (d *studyDocument) cases(s *doc.Section) {
 		s.Para("What the runs of this table were flagged for:")
 		s.Joined()
 	}
-	s.List(doc.InDocument, doubts...)
+	s.List(doc.InDocument, doubts.lines()...)
 }
 
 // goal adds what the study improved.
@@ -413,7 +413,13 @@ func (x study) warnings() []string {
 // compared chooses the metrics of the comparison. Latencies stand beside
 // throughput because one is often bought with the other.
 func (x study) compared() []result.Metric {
-	names := []string{x.objective.Name, "mean_ttft_ms", "mean_tpot_ms", "output_throughput"}
+	names := []string{x.objective.Name}
+	for _, n := range []string{"mean_ttft_ms", "p99_ttft_ms", "mean_tpot_ms", "p99_tpot_ms"} {
+		if strings.HasPrefix(n, "mean") || x.has(n) { // a tail stands beside its mean where it is known
+			names = append(names, n)
+		}
+	}
+	names = append(names, "output_throughput")
 	for _, slo := range x.Objective.SLOs {
 		end := strings.IndexAny(slo, " <>=")
 		if end <= 0 || strings.HasPrefix(slo, accuracyBound) {
@@ -431,15 +437,37 @@ func (x study) compared() []result.Metric {
 	return metrics
 }
 
-func doubt(who string, s *result.Summary) []string {
+// remarks are what the runs of a table were flagged for: each text once, with all
+// that it is said of.
+type remarks []remark
+
+type remark struct {
+	text string
+	whom []string
+}
+
+// of adds what is to be known of a run.
+func (r *remarks) of(who string, s *result.Summary) {
 	if s == nil {
-		return nil
+		return
 	}
-	var d []string
 	for _, c := range unsound(s.Verdict) {
-		d = append(d, fmt.Sprintf("%s: %s (%s)", who, c.Text, c.Status))
+		text := fmt.Sprintf("%s (%s)", c.Text, c.Status)
+		i := slices.IndexFunc(*r, func(x remark) bool { return x.text == text })
+		if i < 0 {
+			i, *r = len(*r), append(*r, remark{text: text})
+		}
+		(*r)[i].whom = append((*r)[i].whom, who)
 	}
-	return d
+}
+
+// lines are a line for each text.
+func (r remarks) lines() []string {
+	var out []string
+	for _, x := range r {
+		out = append(out, strings.Join(x.whom, "; ")+": "+x.text)
+	}
+	return out
 }
 
 // unsound are the checks of a verdict that a reader must know.

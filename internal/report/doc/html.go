@@ -234,20 +234,24 @@ func (h *htmlWriter) figures(all []plot.Plot) {
 			class = "half"
 		}
 		h.element("figure", "class", class)
-		h.b.WriteString(p.Inline() + "</figure>\n") // the text of a plot is escaped when it is drawn
+		h.b.WriteString(`<div class="plotbox"` + reachable + `>` + p.Inline() + "</div></figure>\n") // the text of a plot is escaped when it is drawn
 	}
 	h.b.WriteString("</div>")
 }
+
+// reachable lets a keyboard scroll what is wider than the page. The script of the page takes
+// it off where nothing is.
+const reachable = ` tabindex="0"`
 
 // pre writes a block of text. The script of the page gives commands a button.
 func (h *htmlWriter) pre(p Pre) {
 	if p.Text == "" {
 		return
 	}
-	text := "<pre><code>" + htmlEscaper.Replace(p.Text) + "</code></pre>"
+	text := "<pre" + reachable + "><code>" + htmlEscaper.Replace(p.Text) + "</code></pre>"
 	switch {
 	case p.Bare:
-		text = "<pre>" + htmlEscaper.Replace(p.Text) + "</pre>"
+		text = "<pre" + reachable + ">" + htmlEscaper.Replace(p.Text) + "</pre>"
 	case p.Commands:
 		text = `<div class="cmd">` + text + "</div>"
 	}
@@ -299,7 +303,7 @@ func (h *htmlWriter) table(t Table) {
 	if t.Caption != "" {
 		h.b.WriteString("<details><summary>" + htmlEscaper.Replace(t.Caption) + "</summary>")
 	}
-	h.b.WriteString(`<div class="tablebox">`)
+	h.b.WriteString(`<div class="tablebox"` + reachable + `>`)
 	h.element("table", "class", t.Class)
 	if t.NoHead&InPage == 0 {
 		h.b.WriteString("<thead><tr>")
@@ -333,7 +337,7 @@ func (h *htmlWriter) head(c Column) {
 	if c.Page != nil {
 		text = c.Page
 	}
-	h.element("th", "class", class, "title", c.Tip)
+	h.element("th", "scope", "col", "class", class, "title", c.Tip)
 	h.b.WriteString(htmlSpans(text) + "</th>")
 }
 
@@ -359,6 +363,9 @@ func (h *htmlWriter) cell(t Table, i int, c Cell) {
 	}
 	class += c.Tone
 	h.b.WriteString("<" + name)
+	if name == "th" {
+		h.attribute("scope", "row")
+	}
 	if class != "" || col.Toned {
 		h.attribute("class", class)
 	}

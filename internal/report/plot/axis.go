@@ -44,7 +44,7 @@ func Fit(lo, hi float64, n int) Axis {
 // Linear makes an axis from 0 to hi.
 func Linear(hi float64, n int) Axis {
 	t := Ticks(0, hi, n)
-	return Axis{Scale{Lo: t[0], Hi: t[len(t)-1]}, false, t, func(v float64) string { return Grouped(TickLabel(v, t)) }}
+	return Axis{Scale{Lo: t[0], Hi: t[len(t)-1]}, false, t, func(v float64) string { return TickLabel(v, t) }}
 }
 
 // Padded makes a linear axis over values from lo to hi and a little more, which
@@ -52,7 +52,7 @@ func Linear(hi float64, n int) Axis {
 func Padded(lo, hi float64, n int) Axis {
 	pad := max(0.1*(hi-lo), 0.02*hi)
 	t := Ticks(max(0, lo-pad), hi+pad, n)
-	return Axis{Scale{Lo: t[0], Hi: t[len(t)-1]}, false, t, func(v float64) string { return Grouped(TickLabel(v, t)) }}
+	return Axis{Scale{Lo: t[0], Hi: t[len(t)-1]}, false, t, func(v float64) string { return TickLabel(v, t) }}
 }
 
 // decades returns ticks from at most lo to at least hi at 1, 2 and 5 times

@@ -66,7 +66,7 @@ func TickLabel(v float64, t []float64) string {
 	if len(t) > 1 {
 		d = max(0, int(math.Ceil(-math.Log10(t[1]-t[0])-1e-9)))
 	}
-	return strconv.FormatFloat(v, 'f', d, 64)
+	return Grouped(strconv.FormatFloat(v, 'f', d, 64))
 }
 
 // TextWidth estimates the width of s at 12 px: no font is at hand here, and

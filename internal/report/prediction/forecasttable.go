@@ -89,7 +89,7 @@ func (f *forecastTable) cells(r *forecast.Row, figures []forecastColumn) []doc.C
 
 // pageTable has a row for each configuration and load.
 func (f *forecastTable) pageTable() doc.Table {
-	t := doc.Table{Empty: true, HeadCell: 1, Columns: doc.Columns("", "Configuration")}
+	t := doc.Table{Empty: true, HeadCell: 1, Columns: doc.Columns("#", "Configuration")}
 	if f.loads() {
 		t.Columns = append(t.Columns, doc.Columns("Load")...)
 	}
@@ -154,7 +154,7 @@ func (f *forecastTable) single(to *doc.Section, r *forecast.Row) {
 // configuration adds a configuration with the reasons of its rows.
 func (f *forecastTable) configuration(to *doc.Section, i int, in doc.Form) {
 	c := &f.Configurations[i]
-	k := doc.Section{Level: 4, Element: "section", Class: "trial", ID: fmt.Sprintf("c%d", i+1), Title: fmt.Sprintf("#%d %s", i+1, c.Label)}
+	k := doc.Section{Element: "section", Class: "trial", ID: fmt.Sprintf("c%d", i+1), Title: fmt.Sprintf("#%d %s", i+1, c.Label)}
 	if c.Refused != "" {
 		k.Labels = doc.Spans(doc.Tag("refused", "refused"))
 	}

@@ -10,8 +10,17 @@ document.querySelectorAll(".cmd").forEach(function (box) {
       setTimeout(function () { button.textContent = "Copy"; }, 1500);
     });
   });
-  box.appendChild(button);
+  box.prepend(button);
 });
 if (matchMedia("(max-width: 72rem)").matches) {
   document.querySelectorAll("nav details").forEach(function (d) { d.open = false; });
 }
+function reach() { // only what scrolls is a stop for the keyboard
+  document.querySelectorAll(".tablebox,.plotbox,pre").forEach(function (box) {
+    if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
+    else box.removeAttribute("tabindex");
+  });
+}
+addEventListener("resize", reach);
+document.addEventListener("toggle", reach, true);
+reach();
