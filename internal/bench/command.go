@@ -1,11 +1,13 @@
 package bench
 
 import (
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"strings"
 
 	"perflab/internal/engine"
+	"perflab/internal/result"
 	"perflab/internal/workload"
 )
 
@@ -40,4 +42,14 @@ func Command(model, backend, cache string, spec workload.Spec) string {
 		}
 	}
 	return strings.Join(words, " ")
+}
+
+// Repeated is the command that makes a run again: the one that made it, or of a run that a
+// study made the one that repeats its workload. It is empty for what another client measured.
+func Repeated(h result.Header) string {
+	var s Spec
+	if h.Invoked != "" || h.Imported != nil || json.Unmarshal(h.Spec, &s) != nil {
+		return h.Invoked
+	}
+	return Command(h.Model, h.Backend, h.Cache, s.Workload)
 }

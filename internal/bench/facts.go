@@ -24,6 +24,8 @@ type SeriesFacts struct {
 	Workload  string          `json:"workload"`
 	Cache     string          `json:"cache,omitempty"`
 	Started   time.Time       `json:"started,omitzero"` // of the first run
+	Host      result.Host     `json:"host,omitzero"`
+	Invoked   string          `json:"invoked,omitempty"` // the command line that made the series, secrets replaced
 	SLOs      []result.SLO    `json:"slos,omitempty"`
 	MaxErrors float64         `json:"max_error_rate"`
 	Points    []Point         `json:"points"`
@@ -109,7 +111,7 @@ func (f *SeriesFacts) addPoint(h *result.Header, p Point) {
 	f.Simulated = f.Simulated || p.Summary.Simulated
 	f.Model, f.Targets, f.Workload, f.Cache = h.Model, h.Targets, h.Workload, h.Cache
 	if f.Started.IsZero() {
-		f.Started = h.Started
+		f.Started, f.Host, f.Invoked = h.Started, h.Host, h.Invoked
 	}
 	f.Points = append(f.Points, p)
 }

@@ -29,6 +29,7 @@ type Runner struct {
 	APIKey   string        // sent as a bearer token, never stored
 	Name     string        // of the workload, in the header; default its dataset
 	Command  string        // serving command under test, where known
+	Invoked  string        // the command line that makes the run; "": none does
 	Dir      string        // run directory to create; "" keeps nothing on disk
 	Version  string        // of perflab
 	Secrets  redact.Values // that are known beside those of the spec: none of them is stored
@@ -107,7 +108,7 @@ func (b Runner) Header(w *workload.Workload, simulated bool) (result.Header, err
 	h := result.Header{
 		Schema: rundir.Schema, Version: b.Version, Simulated: simulated, Started: time.Now().UTC(),
 		Model: s.Model, Backend: s.Backend, Targets: s.Targets, Workload: b.Name, Spec: spec,
-		Requests: w.Len(), Limit: s.Workload.MaxConcurrency, Command: b.Command, Host: host(),
+		Requests: w.Len(), Limit: s.Workload.MaxConcurrency, Command: b.Command, Invoked: b.Invoked, Host: host(),
 		SelfCheck: b.SelfCheck, Tokenizer: w.MeasuredBy(), TokenizerFrom: b.TokenizerFrom,
 		Cache: cmp.Or(s.Cache, CacheUnique), Sharing: s.Workload.Defaults().SharesPrefixes(),
 	}
@@ -118,7 +119,7 @@ func (b Runner) Header(w *workload.Workload, simulated bool) (result.Header, err
 	if w.Spec().IgnoreEOS {
 		h.Lengths = result.LengthsExact // of a prediction; a client says whether its API can
 	}
-	for _, text := range []*string{&h.Model, &h.Backend, &h.Workload, &h.Command, &h.Tokenizer, &h.TokenizerFrom} {
+	for _, text := range []*string{&h.Model, &h.Backend, &h.Workload, &h.Command, &h.Invoked, &h.Tokenizer, &h.TokenizerFrom} {
 		*text = b.Secrets.Text(*text)
 	}
 	h.Targets = slices.Clone(h.Targets)

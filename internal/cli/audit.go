@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"perflab/internal/arch"
 	"perflab/internal/audit"
@@ -19,6 +20,7 @@ import (
 type auditFlags struct {
 	format      string
 	out         string
+	html        string
 	gpu         string
 	gpus        int
 	modelConfig string
@@ -62,12 +64,13 @@ Exit status: 0 no error found, 3 an error was found, 1 nothing could be read.`,
 			}
 			return nil
 		},
-		RunE: func(_ *cobra.Command, args []string) error { return runAudit(env, f, args) },
+		RunE: func(c *cobra.Command, args []string) error { return runAudit(env, f, c.Flags(), args) },
 	}
 	fs := c.Flags()
 	fs.SortFlags = false
 	fs.StringVar(&f.format, "format", "text", "what to print: text, json, or md for a pull request")
 	fs.StringVar(&f.out, "out", "", "file to print it to (default standard output)")
+	fs.StringVar(&f.html, "html", "", "write the findings as one self-contained HTML file")
 	fs.StringVar(&f.severity, "severity", "note", "least that is shown: error, warning or note")
 	fs.StringVar(&f.gpu, "gpu", "", "the accelerator, where the text does not say it")
 	fs.IntVar(&f.gpus, "gpus", 0, "how many of them, where the text does not say it")
@@ -112,7 +115,7 @@ func (f *auditFlags) writer() (func(io.Writer, report.Audit) error, error) {
 	return nil, console.Usage(fmt.Errorf("--format %q is not known: text, json or md", f.format))
 }
 
-func runAudit(env console.Env, f *auditFlags, paths []string) error {
+func runAudit(env console.Env, f *auditFlags, fs *pflag.FlagSet, paths []string) error {
 	write, err := f.writer()
 	if err != nil {
 		return err
@@ -133,7 +136,14 @@ func runAudit(env console.Env, f *auditFlags, paths []string) error {
 	for _, file := range files {
 		a.Files = append(a.Files, file.Name)
 	}
-	if err := f.print(env, func(w io.Writer) error { return write(w, a) }); err != nil {
+	if f.html == "" || f.out != "" || fs.Changed("format") {
+		if err := f.print(env, func(w io.Writer) error { return write(w, a) }); err != nil {
+			return err
+		}
+	}
+	d := a.Document()
+	report.AddRepeat(&d, env.Invocation(), report.Fact{Label: "Audited by", Value: "perflab " + env.Version})
+	if err := console.WriteFiles(env, f.html, func(w io.Writer) error { return doc.HTML(w, d) }, "", nil); err != nil {
 		return err
 	}
 	switch {

@@ -356,7 +356,7 @@ func runBench(ctx context.Context, env console.Env, f *benchFlags) error {
 	}
 	defer stop()
 	b := bench.Runner{
-		Spec: f.spec, Repo: f.repo, APIKey: env.Getenv("OPENAI_API_KEY"), Secrets: env.Secrets, Dir: f.out, Version: env.Version, SelfCheck: selfcheck.Load(env.Version),
+		Spec: f.spec, Repo: f.repo, APIKey: env.Getenv("OPENAI_API_KEY"), Secrets: env.Secrets, Dir: f.out, Version: env.Version, Invoked: f.invoked(env), SelfCheck: selfcheck.Load(env.Version),
 		Progress: progress, Phase: phase.set, Sources: f.sources(),
 	}
 	var out *bench.Outcome

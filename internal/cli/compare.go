@@ -122,7 +122,11 @@ func runCompare(env console.Env, f *compareFlags, fs *pflag.FlagSet, args []stri
 			return err
 		}
 	}
-	page := func(w io.Writer) error { return doc.HTML(w, report.Compare(c.Comparison, c.rulings)) }
+	page := func(w io.Writer) error {
+		d := report.Compare(c.Comparison, c.rulings)
+		report.AddRepeat(&d, env.Invocation(), report.Fact{Label: "Compared by", Value: "perflab " + env.Version})
+		return doc.HTML(w, d)
+	}
 	junit := func(w io.Writer) error { return report.JUnit(w, c.Comparison, c.rulings) }
 	for _, x := range []struct {
 		path, what string

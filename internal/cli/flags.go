@@ -32,6 +32,14 @@ func benchGroups() []console.FlagGroup {
 	}
 }
 
+// invoked is the command line of a run, with the seed where one was drawn.
+func (f *benchFlags) invoked(env console.Env) string {
+	if slices.ContainsFunc(env.Args, func(w string) bool { return w == "--seed" || strings.HasPrefix(w, "--seed=") }) {
+		return env.Invocation()
+	}
+	return env.Invocation("--seed", strconv.FormatUint(f.spec.Workload.Seed, 10))
+}
+
 func parsePercentiles(text string) ([]float64, error) {
 	var out []float64
 	for part := range strings.SplitSeq(text, ",") {

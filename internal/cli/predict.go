@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -21,6 +22,7 @@ import (
 	"perflab/internal/engine"
 	"perflab/internal/forecast"
 	"perflab/internal/input"
+	"perflab/internal/report"
 	"perflab/internal/report/doc"
 	"perflab/internal/report/prediction"
 	"perflab/internal/result"
@@ -316,6 +318,7 @@ func (f *predictFlags) show(env console.Env, t forecast.Table) error {
 		return err
 	}
 	files := map[string]func(io.Writer) error{}
+	report.AddRepeat(&d, env.Invocation(), report.Fact{Label: "Predicted by", Value: "perflab " + env.Version + " on " + report.Date(time.Now())})
 	page := func(w io.Writer) error { return doc.HTML(w, d) }
 	if f.html != "" {
 		files[f.html] = page

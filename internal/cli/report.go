@@ -31,6 +31,9 @@ type reportFlags struct {
 	sections    string
 	percentiles string
 	again       bool // every call, and no digest
+
+	invoked string // this command line
+	version string
 }
 
 func newReport(env console.Env) *cobra.Command {
@@ -60,6 +63,7 @@ With --html or --parquet the file is written and nothing is printed, unless
 			return nil
 		},
 		RunE: func(c *cobra.Command, args []string) error {
+			f.invoked, f.version = env.Invocation(), env.Version
 			return runReport(env, f, c.Flags(), args)
 		},
 	}
@@ -180,6 +184,7 @@ func (f *reportFlags) run(fs *pflag.FlagSet, dir string) (view, error) {
 			return view{}, console.Usage(err)
 		}
 	}
+	r.Header.Invoked = bench.Repeated(r.Header)
 	s, err := r.Resummarise(percentiles...)
 	if err != nil {
 		return view{}, err
@@ -226,7 +231,7 @@ func (f *reportFlags) imported(fs *pflag.FlagSet, dirs []string) (view, error) {
 		return view{}, err
 	}
 	l := report.List{Title: fmt.Sprintf("%d runs of %s", len(all), strings.Join(names, ", ")), Sides: sides}
-	v := viewOf(l.Document())
+	v := viewOf(f.repeated(l.Document()))
 	v.damage = damage
 	return v, nil
 }
@@ -237,9 +242,15 @@ func (f *reportFlags) runs(fs *pflag.FlagSet, dirs []string) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	v := viewOf(report.Runs(sides))
+	v := viewOf(f.repeated(report.Runs(sides)))
 	v.damage = damage
 	return v, nil
+}
+
+// repeated is a list of runs with the command that makes it.
+func (f *reportFlags) repeated(d doc.Document) doc.Document {
+	report.AddRepeat(&d, f.invoked, report.Fact{Label: "Made by", Value: "perflab " + f.version})
+	return d
 }
 
 // readSides reads several runs that are shown in one table. damage says what

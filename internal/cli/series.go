@@ -41,7 +41,7 @@ func curveOf(facts *bench.SeriesFacts) report.Curve {
 	}
 	c := report.Curve{
 		Title: fmt.Sprintf("%s of %s under %s", what, facts.Model, facts.Workload),
-		Axis:  "Concurrent requests", SLOs: facts.SLOs, Facts: seriesFacts(facts), Started: facts.Started,
+		Axis:  "Concurrent requests", SLOs: facts.SLOs, Facts: seriesFacts(facts), Started: facts.Started, Invoked: facts.Invoked,
 	}
 	if axis == bench.AxisRate {
 		c.Axis, c.Offered = "Request rate (req/s)", true
@@ -100,7 +100,7 @@ func seriesFacts(facts *bench.SeriesFacts) []report.Fact {
 		{Label: "Started", Value: report.Date(facts.Started)}, {Label: "Model", Value: facts.Model}, {Label: "Targets", Value: strings.Join(facts.Targets, ", ")},
 		{Label: "Workload", Value: facts.Workload}, {Label: "Seeds", Value: seeds + nonceText(first.Nonce)},
 		{Label: "Prefix cache policy", Value: facts.Cache}, {Label: "Client", Value: strings.TrimSpace("perflab " + facts.Version)},
-		{Label: "Calls that may fail", Value: fmt.Sprintf("%g %%", 100*facts.MaxErrors)},
+		{Label: report.LoadGenerator, Value: facts.Host.Text()}, {Label: "Calls that may fail", Value: fmt.Sprintf("%g %%", 100*facts.MaxErrors)},
 	}, func(f report.Fact) bool { return f.Value == "" })
 }
 
@@ -109,7 +109,7 @@ func seriesFacts(facts *bench.SeriesFacts) []report.Fact {
 func repeatOf(facts *bench.SeriesFacts, dir string) report.Repeat {
 	r := report.Repeat{
 		Title:  fmt.Sprintf("%d runs of %s under %s", len(facts.Points), facts.Model, facts.Workload),
-		Spread: facts.Spread, Started: facts.Started,
+		Spread: facts.Spread, Started: facts.Started, Invoked: facts.Invoked,
 	}
 	for _, p := range facts.Points {
 		if p.Usable() {

@@ -259,7 +259,7 @@ func runSeries(ctx context.Context, env console.Env, f *benchFlags, kind string)
 	files := &seriesFiles{f: f, names: map[string]bool{}, notes: map[string]bool{}}
 	s := bench.Series{
 		Bench: bench.Runner{
-			Spec: f.spec, Repo: f.repo, APIKey: env.Getenv("OPENAI_API_KEY"), Secrets: env.Secrets, Dir: f.out, Version: env.Version, Phase: live.phase.set,
+			Spec: f.spec, Repo: f.repo, APIKey: env.Getenv("OPENAI_API_KEY"), Secrets: env.Secrets, Dir: f.out, Version: env.Version, Invoked: f.invoked(env), Phase: live.phase.set,
 			Sources: f.sources(), SelfCheck: selfcheck.Load(env.Version),
 		},
 		Kind: kind, Plan: f.series.plan(kind, f.spec, f.bounds, f.maxErrors), SLOs: f.bounds, MaxErrors: f.maxErrors, SameSeed: f.series.sameSeed,

@@ -268,6 +268,7 @@ func studyOptions(dir string, s outcome.Study, block string) report.Options {
 			continue
 		}
 		if r, err := rundir.OpenRun(filepath.Join(dir, t.Runs[0].Dir)); err == nil {
+			o.Host = r.Header.Host
 			o.Extra = runplot.Plots(r.Header, r.Calls, r.Every, r.Readings, "")
 		}
 	}

@@ -50,7 +50,8 @@ type SideInfo struct {
 	Basis string   `json:"basis"` // what may be said of restarts
 	Void  string   `json:"void,omitempty"`
 
-	Started time.Time `json:"started,omitzero"` // of its first run; zero: not recorded
+	Started time.Time   `json:"started,omitzero"` // of its first run; zero: not recorded
+	Host    result.Host `json:"host,omitzero"`    // that sent the load of its first run
 }
 
 // Comparison is several sides compared to the first.
@@ -103,6 +104,9 @@ func (c Comparison) Shown() (better, worse, judged int) {
 // info describes a side.
 func (s Side) info() SideInfo {
 	out := SideInfo{Name: s.Name, Basis: s.basis()}
+	if len(s.Runs) > 0 {
+		out.Host = s.Runs[0].Header.Host
+	}
 	void := 0
 	for _, m := range s.Runs {
 		out.Runs = append(out.Runs, m.Name)

@@ -132,11 +132,17 @@ func (a Audit) Document() doc.Document {
 		d.Body.Text("")
 	}
 	d.Body.Text(a.conclusion())
-	comment := d.Body.Part(doc.InMarkdown, doc.Section{Title: "Audit"})
+	a.AddTo(d.Body.Part(doc.InDocument, doc.Section{ID: "audit", Title: "Audit", Page: "Findings", Listed: true}))
+	return d
+}
+
+// AddTo adds the findings to a section of a page or of Markdown, a table a file.
+func (a Audit) AddTo(comment *doc.Section) {
 	comment.Para(a.conclusion() + ".")
 	for _, file := range a.Files {
-		t := doc.Table{Columns: doc.Columns(">Line", "Severity", "Finding", "Figures")}
-		for _, f := range shown {
+		t := doc.Table{Class: "grid", HeadCell: -1, Columns: doc.Columns(">Line", "Severity", "=Finding", "=Figures")}
+		t.Columns[1].Class = "code"
+		for _, f := range a.shown() {
 			if f.Place.File != file {
 				continue
 			}
@@ -144,13 +150,18 @@ func (a Audit) Document() doc.Document {
 			if f.Place.Line > 0 {
 				line = fmt.Sprint(f.Place.Line)
 			}
-			severity := doc.Cell{Text: doc.Spans(doc.Bold(string(f.Severity)), " ", doc.Code(f.Type))}
+			severity := doc.Cell{
+				Text: doc.Spans(doc.Bold(string(f.Severity)), " ", doc.Code(f.Type)),
+				Page: doc.Spans(doc.Tag(tones[f.Severity], string(f.Severity)), " ", doc.Code(f.Type)),
+			}
 			t.Rows = append(t.Rows, doc.Cells(line, severity, f.Text, strings.Trim(evidence(f)+"; "+also(f), "; ")))
 		}
-		comment.Part(doc.InMarkdown, doc.Section{Title: file}).Add(doc.InMarkdown, t)
+		comment.Part(doc.InDocument, doc.Section{Title: file}).Add(doc.InDocument, t)
 	}
-	return d
 }
+
+// tones are how a page shows severities.
+var tones = map[audit.Severity]string{audit.Error: "void", audit.Warning: "noted", audit.Note: "remark"}
 
 // AuditJSON writes an audit for scripts.
 func AuditJSON(w io.Writer, a Audit) error {

@@ -135,7 +135,11 @@ func comparedFacts(c compare.Comparison, names []string) doc.Table {
 	if slices.ContainsFunc(c.Sides, func(s compare.SideInfo) bool { return !s.Started.IsZero() }) {
 		t.Rows = append(t.Rows, started)
 	}
-	for _, f := range c.Facts {
+	host := compare.Fact{Label: LoadGenerator}
+	for _, s := range c.Sides {
+		host.Values = append(host.Values, s.Host.Text())
+	}
+	for _, f := range append(slices.Clone(c.Facts), host) {
 		if len(f.Known()) > 0 {
 			t.Rows = append(t.Rows, factRow(f))
 		}

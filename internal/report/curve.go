@@ -26,6 +26,7 @@ type Curve struct {
 	Notes       []string
 	Facts       []Fact
 	Started     time.Time // of the first run; zero: not known
+	Invoked     string    // the command line that made it; "": not known
 }
 
 // CurvePoint is the run at one load.
@@ -179,6 +180,7 @@ func (c Curve) Document() doc.Document {
 		t.Class = "few"
 		d.Body.Section("ran", "What Ran").Add(doc.InDocument, t)
 	}
+	AddRepeat(&d, c.Invoked)
 	return d
 }
 

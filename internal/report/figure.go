@@ -27,6 +27,20 @@ func Date(t time.Time) string {
 	return t.UTC().Format("2006-01-02 15:04 UTC")
 }
 
+// LoadGenerator is the fact of the machine that sent a load.
+const LoadGenerator = "Load generator"
+
+// AddRepeat adds the command that makes what a document shows once more, and facts
+// of it; nothing where it is not known.
+func AddRepeat(d *doc.Document, command string, facts ...Fact) {
+	if command == "" {
+		return
+	}
+	s := d.Body.Section("repeat", "How to Repeat")
+	s.Add(doc.InDocument, doc.Pre{Commands: true, Text: doc.WrapCommand(command)})
+	s.Add(doc.InDocument, factTable(facts))
+}
+
 // span writes from when to when something ran, "" where that is not known.
 func span(from, to time.Time) string {
 	a, b := Date(from), Date(to)

@@ -23,6 +23,7 @@ type Repeat struct {
 	SameSeed bool // the runs sent the same requests
 
 	Started time.Time // of the first run; zero: not known
+	Invoked string    // the command line that made them; "": not known
 }
 
 // Document shows how the figures of repeated runs vary, and the runs side by
@@ -46,6 +47,7 @@ func (r Repeat) Document(st block.Style) doc.Document {
 	spread.Add(doc.Everywhere, r.table(st))
 	spread.Text(slices.Concat(r.SLOs, b.Warnings, notes)...)
 	b.show(&d, d.Body.Part(doc.InDocument, doc.Section{ID: "figures", Title: "Runs", Listed: true}))
+	AddRepeat(&d, r.Invoked)
 	return d
 }
 

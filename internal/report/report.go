@@ -37,6 +37,7 @@ import (
 type Options struct {
 	Dir    string      // of the study, as its reader's shell finds it
 	Block  string      // layout of the printed blocks: vllm, the default, or gpustack
+	Host   result.Host // that sent the loads, where known
 	Extra  []plot.Plot // further plots, as those of the recommended run
 	Repeat string      // the command that repeats the whole study, where known
 }

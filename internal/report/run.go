@@ -75,6 +75,7 @@ func Run(h result.Header, s result.Summary, st block.Style, calls []result.Call,
 		settings.Reset()
 	}
 	ran.Add(doc.InPage, doc.Pre{Summary: "All settings of the run", Text: settings.String()})
+	AddRepeat(&d, h.Invoked)
 	return d, nil
 }
 
@@ -111,7 +112,7 @@ func runResult(b *doc.Section, h result.Header, s *result.Summary, block string)
 	b.Styled(doc.InPage, "lead", lead)
 	for _, c := range unsound(s.Verdict) {
 		if c.Status == "remark" {
-			b.Styled(doc.InPage, "muted", c.Text)
+			b.Styled(doc.InPage, "muted", sentence(c.Text))
 		} else {
 			b.Styled(doc.InPage, "note", doubtful(c))
 		}
@@ -234,9 +235,7 @@ func runFacts(h result.Header, partial bool) []Fact {
 	if !h.Started.IsZero() {
 		f = append(f, Fact{"Started", h.Started.Format(time.RFC3339)})
 	}
-	if h.Host.OS != "" {
-		f = append(f, Fact{"Load generator", fmt.Sprintf("%s/%s, %s, GOMAXPROCS %d, %s", h.Host.OS, h.Host.Arch, count(h.Host.CPUs, "CPU"), h.Host.GOMAXPROCS, h.Host.Go)})
-	}
+	f = append(f, Fact{LoadGenerator, h.Host.Text()})
 	if partial {
 		f = append(f, Fact{"Partial", "the run was stopped before its end"})
 	}

@@ -84,7 +84,11 @@ func (r *sideBySide) compareHeaders(sides []Side, seeded bool) {
 	for _, s := range sides {
 		started.Values = append(started.Values, Date(s.Header.Started))
 	}
-	for _, f := range append([]compare.Fact{started}, compare.Facts(single)...) {
+	host := compare.Fact{Label: LoadGenerator}
+	for _, s := range sides {
+		host.Values = append(host.Values, s.Header.Host.Text())
+	}
+	for _, f := range slices.Concat([]compare.Fact{started}, compare.Facts(single), []compare.Fact{host}) {
 		if len(f.Known()) > 0 {
 			r.Facts = append(r.Facts, f)
 		}

@@ -107,11 +107,18 @@ func (x study) role(id int) string {
 // sentence gives a clause its capital and full stop. A clause that begins with
 // the name of a configuration keeps it as it is spelt.
 func (x study) sentence(s string) string {
+	if named := func(t outcome.Trial) bool { return strings.HasPrefix(s, t.Label) }; s != "" && slices.ContainsFunc(x.Trials, named) {
+		return strings.TrimSuffix(s, ".") + "."
+	}
+	return sentence(s)
+}
+
+// sentence gives a clause its capital and full stop.
+func sentence(s string) string {
 	if s == "" {
 		return ""
 	}
-	named := func(t outcome.Trial) bool { return strings.HasPrefix(s, t.Label) }
-	if s[0] < utf8.RuneSelf && !slices.ContainsFunc(x.Trials, named) {
+	if s[0] < utf8.RuneSelf {
 		s = strings.ToUpper(s[:1]) + s[1:]
 	}
 	return strings.TrimSuffix(s, ".") + "."

@@ -295,6 +295,10 @@ func (d *studyDocument) setup(s *doc.Section) {
 		page.Rows = append(page.Rows, doc.Cells(e.Title, version))
 	}
 	page.Rows = append(page.Rows, doc.Texts("Load client", client))
+	if host := d.options.Host.Text(); host != "" {
+		page.Rows = append(page.Rows, doc.Texts(LoadGenerator, host))
+		client += " on " + host
+	}
 	when := span(d.Started, d.Ended)
 	if when != "" {
 		page.Rows = append(page.Rows, doc.Texts("Ran", when))

@@ -20,6 +20,18 @@ type Host struct {
 	GOMAXPROCS int    `json:"gomaxprocs"`
 }
 
+// Text is the machine in one line; "" where it is not known.
+func (h Host) Text() string {
+	if h.OS == "" {
+		return ""
+	}
+	cpus := "1 CPU"
+	if h.CPUs != 1 {
+		cpus = fmt.Sprintf("%d CPUs", h.CPUs)
+	}
+	return fmt.Sprintf("%s/%s, %s, GOMAXPROCS %d, %s", h.OS, h.Arch, cpus, h.GOMAXPROCS, h.Go)
+}
+
 // Header is written before the first request: what is in it is what ran.
 type Header struct {
 	Schema    string          `json:"schema"` // "perflab.run/1"
@@ -38,6 +50,7 @@ type Header struct {
 	Closed    bool            `json:"closed_loop,omitempty"`    // requests have no due times: each is due when the limit lets it pass
 	Command   string          `json:"command,omitempty"`        // serving command under test, where known
 	Host      Host            `json:"host"`
+	Invoked   string          `json:"invoked,omitempty"` // the command line that made the run, secrets replaced; "": a study made it, or another client
 
 	Clock       string `json:"clock,omitempty"`                // who stamps reads: ClockKernel, ClockMonotonic; "": not known
 	LateReads   bool   `json:"late_reads,omitzero"`            // calls tell of the reads that were made late, in Call.Late

@@ -1,0 +1,34 @@
+package console
+
+import (
+	"strings"
+
+	"perflab/internal/redact"
+)
+
+// Invocation is the command line as a shell takes it, with more words at its end and without
+// the secrets in it: all that the header of a request has may be one.
+func (e Env) Invocation(more ...string) string {
+	words := append(redact.Argv(append([]string{"perflab"}, e.Args...)), more...)
+	concealed := func(pair string) string {
+		name, _, _ := strings.Cut(pair, "=")
+		return name + "=" + redact.Mark
+	}
+	for i, w := range words {
+		if pair, ok := strings.CutPrefix(w, "--header="); ok {
+			w = "--header=" + concealed(pair)
+		} else if i > 0 && words[i-1] == "--header" {
+			w = concealed(w)
+		}
+		words[i] = quote(w)
+	}
+	return e.Secrets.Clean(strings.Join(words, " "))
+}
+
+// quote is a word as a shell takes it.
+func quote(s string) string {
+	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=,@%+") == "" {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
