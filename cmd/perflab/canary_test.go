@@ -176,6 +176,8 @@ func TestCanary(t *testing.T) {
 		{"render", study, "--as", "slurm", "--out", filepath.Join(out, "slurm")},
 		{"render", study, "--as", "kubernetes", "--image", "a/b:v1", "--out", filepath.Join(out, "kubernetes")},
 		{"import", report, result, "--out", filepath.Join(out, "imported")},
+		{"site", run, filepath.Join(out, "study"), filepath.Join(out, "repeat"), filepath.Join(out, "imported", "report"), filepath.Join(out, "imported", "result"), "--out", filepath.Join(out, "site")},
+		{"audit", run, report, result, "--html", filepath.Join(out, "audit.html")},
 		{"predict", "--gpu", "h100-sxm", "--command", serve, "--num-prompts", "4", "--out", filepath.Join(out, "predicted")},
 		{"render", "--gpu", "h100-sxm", "--", "vllm", "serve", "Qwen/Qwen3-8B", "--api-key", canary("flag --command")},
 	} {

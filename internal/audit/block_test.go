@@ -195,6 +195,8 @@ func TestOneBlock(t *testing.T) {
 		{"mean above max", vllmBlock, []string{"Max TTFT (ms): 290.00", "P99 TTFT (ms): 280.00"}, []string{"error mean-impossible"}},
 		{"std too small", vllmBlock, []string{"Std TTFT (ms): 49.90"}, []string{"error std-impossible"}},
 		{"std too large", vllmBlock, []string{"Std TTFT (ms): 900.00", "Min TTFT (ms): 100.00", "Max TTFT (ms): 1000.00"}, []string{"error std-impossible"}},
+		{"std of samples that are alike", vllmBlock, []string{"Mean TTFT (ms): 299.999999999999", "Median TTFT (ms): 300.000000000000", "P99 TTFT (ms): 300.000000000000",
+			"Std TTFT (ms): 0.0000000000036", "Min TTFT (ms): 300.000000000000", "Max TTFT (ms): 300.000000000000"}, nil},
 		{"one request, two medians", singleBlock, []string{"P99 TPOT (ms): 50.02"}, []string{"error single-request"}},
 		{"one request longer than the run", singleBlock, []string{"Benchmark duration (s): 5.00", "Request throughput (req/s): 0.20", "Output token throughput (tok/s): 20.20", "Total token throughput (tok/s): 220.20", "Peak output token throughput (tok/s): 21"},
 			[]string{"error latency-beyond-duration"}},

@@ -96,7 +96,7 @@ func deviation(g figures, s *spread) []Finding {
 		return nil
 	}
 	most := math.Sqrt(2 * max(0, high.v.Hi-m.Lo) * max(0, m.Hi-low.v.Lo))
-	if !std.above(exactly(most)) {
+	if !std.above(exactly(most + slack*math.Abs(m.Hi))) { // of samples that are all alike it is what adding them up rounded
 		return nil
 	}
 	return []Finding{g.finding("std-impossible", Error, "at most "+num(most)+" ms",

@@ -101,7 +101,7 @@ func addCommands(root *cobra.Command, env console.Env) {
 		{"engines", "Engines:", []*cobra.Command{newEngines(env), newRender(env)}},
 		{"simulate", "Without a GPU:", []*cobra.Command{newSim(env), newPredict(env), newCalibrate(env)}},
 		{"results", "Results:", []*cobra.Command{newReport(env), newCompare(env), newImport(env), newExport(env), newAudit(env)}},
-		{"machine", "This machine and this program:", []*cobra.Command{newSelfcheck(env), newInit(env), newDoctor(env), newVersion(env)}},
+		{"machine", "This machine and this program:", []*cobra.Command{newSelfcheck(env), newSite(env), newInit(env), newDoctor(env), newVersion(env)}},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
 		for _, c := range g.commands {

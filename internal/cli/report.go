@@ -82,6 +82,7 @@ With --html or --parquet the file is written and nothing is printed, unless
 // view is what one command line shows, in the forms there are. parquet is nil
 // where there is no single run.
 type view struct {
+	page                    func() doc.Document // that html writes
 	text, md, html, parquet func(io.Writer) error
 	damage                  string // what could not be read, one sentence
 }
@@ -89,6 +90,7 @@ type view struct {
 // viewOf is a document in its forms.
 func viewOf(d doc.Document) view {
 	return view{
+		page: func() doc.Document { return d },
 		text: func(w io.Writer) error { return doc.Text(w, d) },
 		md:   func(w io.Writer) error { return doc.Markdown(w, d) },
 		html: func(w io.Writer) error { return doc.HTML(w, d) },

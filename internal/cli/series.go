@@ -24,7 +24,8 @@ func seriesView(facts *bench.SeriesFacts, dir string, st block.Style) view {
 	if facts.Kind == bench.KindRepeat {
 		r := repeatOf(facts, dir)
 		v := viewOf(r.Document(st))
-		v.html = func(w io.Writer) error { return doc.HTML(w, addCalls(r, dir).Document(st)) }
+		v.page = func() doc.Document { return addCalls(r, dir).Document(st) }
+		v.html = func(w io.Writer) error { return doc.HTML(w, v.page()) }
 		return v
 	}
 	c := curveOf(facts)

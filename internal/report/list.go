@@ -31,9 +31,9 @@ func (l List) Document() doc.Document {
 	var defined []definition
 	for i := range l.Sides {
 		s := &l.Sides[i].Summary
-		if s.Verdict.Status == result.Voided {
-			void := s.Verdict.Checks[slices.IndexFunc(s.Verdict.Checks, func(c result.Check) bool { return c.Status == result.Voided })]
-			d.Body.Textf("warning: %s is void: %s", filepath.Base(l.Sides[i].Name), void.Text)
+		why := slices.IndexFunc(s.Verdict.Checks, func(c result.Check) bool { return c.Status == result.Voided })
+		if s.Verdict.Status == result.Voided && why >= 0 {
+			d.Body.Textf("warning: %s is void: %s", filepath.Base(l.Sides[i].Name), s.Verdict.Checks[why].Text)
 		}
 		for _, def := range definitions(s) {
 			if !slices.Contains(defined, def) {

@@ -159,6 +159,15 @@ func OpenImport(dir string) (dirs []string, err error) {
 	return dirs, nil
 }
 
+// ImportedFile is the file whose import dir holds, as it was named then.
+func ImportedFile(dir string) (file string, ok bool) {
+	var m Import
+	if !IsImport(dir) || ReadJSON(filepath.Join(dir, importFile), &m) != nil {
+		return "", false
+	}
+	return m.File, m.File != ""
+}
+
 // IsImport reports whether dir holds the runs of an imported file.
 func IsImport(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, importFile))

@@ -98,6 +98,12 @@ func (s *Section) Part(in Form, p Section) *Section {
 // Add adds a block for some forms.
 func (s *Section) Add(in Form, b block) { s.Items = append(s.Items, item{in: in, block: b}) }
 
+// Paragraph is a paragraph of a class; see Styled.
+func Paragraph(class string, text []Span) Para { return Para{class, text} }
+
+// Prepend puts a block before all others.
+func (s *Section) Prepend(in Form, b block) { s.Items = append([]item{{in: in, block: b}}, s.Items...) }
+
 // Joined makes a page go on in the same line after the block added last.
 func (s *Section) Joined() { s.Items[len(s.Items)-1].tight = true }
 

@@ -19,7 +19,11 @@ var (
 
 // HTML writes a document as one page that needs no other file: style, script and
 // plots are inside, and its content policy forbids the browser to fetch anything.
-func HTML(w io.Writer, d Document) error {
+func HTML(w io.Writer, d Document) error { return Page(w, d, Frame{}) }
+
+// Page writes a document as a page in a frame. It is HTML's page with links to the others and
+// a search, whose index is the one file that it loads.
+func Page(w io.Writer, d Document, f Frame) error {
 	var h htmlWriter
 	h.items(d.Body.Items)
 	title := htmlEscaper.Replace(d.Body.Title)
@@ -29,12 +33,12 @@ func HTML(w io.Writer, d Document) error {
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'">
-<title>` + title + `</title>
-<style>` + pageStyle + plot.Style + `</style>
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'` + f.sources() + `">
+<title>` + title + f.titled() + `</title>
+` + f.feed() + `<style>` + pageStyle + plot.Style + `</style>
 </head>
 <body>
-`)
+` + f.bar())
 	if d.Banner != "" {
 		b.WriteString(`<div class="sim" role="alert">` + htmlEscaper.Replace(d.Banner) + "</div>\n")
 	}
@@ -46,7 +50,7 @@ func HTML(w io.Writer, d Document) error {
 ` + h.b.String() + `</main>
 </div>
 <script>` + pageScript + `</script>
-</body>
+` + f.scripts() + `</body>
 </html>
 
 ` + strings.Repeat("\n", d.Tail))
@@ -368,6 +372,9 @@ func (h *htmlWriter) cell(t Table, i int, c Cell) {
 	}
 	if class != "" || col.Toned {
 		h.attribute("class", class)
+	}
+	if t.Class == "cards" {
+		h.attribute("data-label", plainText(col.Head))
 	}
 	if c.Tip != "" || col.Tipped {
 		h.attribute("title", c.Tip)
