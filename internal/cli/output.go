@@ -8,6 +8,7 @@ import (
 	"perflab/internal/bench"
 	"perflab/internal/cli/console"
 	"perflab/internal/interop"
+	"perflab/internal/seriesdoc"
 	"perflab/internal/workload"
 )
 
@@ -29,12 +30,5 @@ func showFaults(env console.Env, files []interop.File) {
 // workloadLine says what a run sent, so that two can be told apart or alike.
 func workloadLine(out *bench.Outcome, w workload.Spec) string {
 	return fmt.Sprintf("workload %s, %s requests, %s prompt tokens %s, seed %d%s, cache %s",
-		out.Header.Fingerprint, console.Grouped(out.Totals.Requests), console.Grouped(out.Totals.Input), out.CountedBy(), w.Seed, nonceText(w.Nonce), out.Header.Cache)
-}
-
-func nonceText(nonce string) string {
-	if nonce == "" {
-		return ""
-	}
-	return ", nonce " + nonce
+		out.Header.Fingerprint, console.Grouped(out.Totals.Requests), console.Grouped(out.Totals.Input), out.CountedBy(), w.Seed, seriesdoc.NonceText(w.Nonce), out.Header.Cache)
 }

@@ -18,6 +18,7 @@ import (
 	"perflab/internal/load"
 	"perflab/internal/result"
 	"perflab/internal/selfcheck"
+	"perflab/internal/seriesdoc"
 	"perflab/internal/study"
 	"perflab/internal/workload"
 )
@@ -338,7 +339,7 @@ func (f *benchFlags) showSeries(env console.Env, facts *bench.SeriesFacts) error
 	if first.Seed == last.Seed {
 		seeds = fmt.Sprintf("seed %d", first.Seed)
 	}
-	fmt.Fprintf(env.Stderr, "%s%s, cache %s\n", seeds, nonceText(first.Nonce), facts.Cache)
+	fmt.Fprintf(env.Stderr, "%s%s, cache %s\n", seeds, seriesdoc.NonceText(first.Nonce), facts.Cache)
 	fmt.Fprintf(env.Stderr, "runs and %s: %s\n", facts.File(), f.out)
 	return console.WriteFiles(env, f.html, v.html, "", nil)
 }

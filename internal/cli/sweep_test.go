@@ -15,6 +15,7 @@ import (
 	"perflab/internal/bench"
 	"perflab/internal/block"
 	"perflab/internal/result"
+	"perflab/internal/seriesdoc"
 	"perflab/internal/workload"
 )
 
@@ -201,7 +202,7 @@ func TestCurveOf(t *testing.T) {
 	), text(facts)); d != "" {
 		t.Error(d)
 	}
-	if c := curveOf(facts); c.Title != "Search for the highest rate of m under random" || !c.Offered || c.Facts[2].Value != "8 to 12" {
+	if c := seriesdoc.Curve(facts); c.Title != "Search for the highest rate of m under random" || !c.Offered || c.Facts[2].Value != "8 to 12" {
 		t.Errorf("%+v", c)
 	}
 }
