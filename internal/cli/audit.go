@@ -13,6 +13,7 @@ import (
 	"perflab/internal/audit/document"
 	"perflab/internal/cli/console"
 	"perflab/internal/report"
+	"perflab/internal/report/audited"
 	"perflab/internal/report/doc"
 	"perflab/internal/source"
 )
@@ -103,14 +104,14 @@ func (f *auditFlags) options() (audit.Options, error) {
 }
 
 // writer is the form that was asked for.
-func (f *auditFlags) writer() (func(io.Writer, report.Audit) error, error) {
+func (f *auditFlags) writer() (func(io.Writer, audited.Audit) error, error) {
 	switch f.format {
 	case "text":
-		return func(w io.Writer, a report.Audit) error { return doc.Text(w, a.Document()) }, nil
+		return func(w io.Writer, a audited.Audit) error { return doc.Text(w, a.Document()) }, nil
 	case "json":
-		return report.AuditJSON, nil
+		return audited.JSON, nil
 	case "md":
-		return func(w io.Writer, a report.Audit) error { return doc.Markdown(w, a.Document()) }, nil
+		return func(w io.Writer, a audited.Audit) error { return doc.Markdown(w, a.Document()) }, nil
 	}
 	return nil, console.Usage(fmt.Errorf("--format %q is not known: text, json or md", f.format))
 }
@@ -129,10 +130,10 @@ func runAudit(env console.Env, f *auditFlags, fs *pflag.FlagSet, paths []string)
 		return err
 	}
 	if f.list {
-		return f.print(env, func(w io.Writer) error { return doc.Text(w, report.Checks(document.Checks())) })
+		return f.print(env, func(w io.Writer) error { return doc.Text(w, audited.Checks(document.Checks())) })
 	}
 	files := source.Files(paths, env.Stdin, true)
-	a := report.Audit{Findings: document.Audit(files, o), Least: least}
+	a := audited.Audit{Findings: document.Audit(files, o), Least: least}
 	for _, file := range files {
 		a.Files = append(a.Files, file.Name)
 	}

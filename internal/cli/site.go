@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"perflab/internal/cli/console"
-	"perflab/internal/report"
+	"perflab/internal/report/audited"
 	"perflab/internal/rundir"
 	"perflab/internal/site"
 	"perflab/internal/source"
@@ -100,7 +100,7 @@ func siteEntry(env console.Env, dir string) (site.Entry, error) {
 		fmt.Fprintf(env.Stderr, "perflab: not everything could be read: %s\n", v.damage)
 	}
 	p, name := source.Audit(dir), filepath.Base(filepath.Clean(dir))
-	a := report.Audit{Files: p.Files, Findings: p.Findings}
+	a := audited.Audit{Files: p.Files, Findings: p.Findings}
 	if rundir.IsStudy(dir) {
 		study, err := rundir.OpenStudy(dir)
 		return site.OfStudy(name, study, v.page(), a), err

@@ -137,7 +137,7 @@ func comparedFacts(c compare.Comparison, names []string) doc.Table {
 	}
 	host := compare.Fact{Label: LoadGenerator}
 	for _, s := range c.Sides {
-		host.Values = append(host.Values, s.Host.Text())
+		host.Values = append(host.Values, Host(s.Host))
 	}
 	for _, f := range append(slices.Clone(c.Facts), host) {
 		if len(f.Known()) > 0 {

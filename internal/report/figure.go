@@ -30,6 +30,14 @@ func Date(t time.Time) string {
 // LoadGenerator is the fact of the machine that sent a load.
 const LoadGenerator = "Load generator"
 
+// Host is the machine in one line; "" where it is not known.
+func Host(h result.Host) string {
+	if h.OS == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s/%s, %s, GOMAXPROCS %d, %s", h.OS, h.Arch, count(h.CPUs, "CPU"), h.GOMAXPROCS, h.Go)
+}
+
 // AddRepeat adds the command that makes what a document shows once more, and facts
 // of it; nothing where it is not known.
 func AddRepeat(d *doc.Document, command string, facts ...Fact) {

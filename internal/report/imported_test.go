@@ -6,9 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"perflab/internal/audit"
 	"perflab/internal/block"
-	"perflab/internal/interop"
 	"perflab/internal/report/doc"
 	"perflab/internal/result"
 )
@@ -87,46 +85,5 @@ func TestUnknownIsNotClaimed(t *testing.T) {
 	text.Reset()
 	if err := doc.Markdown(&text, must(Run(side.Header, side.Summary, block.Style{}, nil, nil))); err != nil || !strings.Contains(text.String(), "all at once") {
 		t.Errorf("a rate that the file says is inf is not shown: %v", err)
-	}
-}
-
-func someFindings() Audit {
-	at := func(file string, line int) interop.Place {
-		return interop.Place{File: file, Line: line, Section: []string{"Results"}}
-	}
-	return Audit{Files: []string{"a.md", "b|c.md", "clean.md"}, Findings: []audit.Finding{
-		{Type: "throughput", Severity: audit.Error, Place: at("a.md", 12), Expected: "50.0 req/s", Text: "100 requests in 2 s are not 60 req/s",
-			Figures: []audit.Cited{{Label: "Request throughput (req/s)", Text: "60.00", Line: 12}, {Label: "Benchmark duration (s)", Text: "2.00", Line: 10}}},
-		{Type: "burst", Severity: audit.Note, Place: at("a.md", 20), Text: "all requests were sent at once",
-			Also: []audit.Finding{{Place: at("a.md", 50), Expected: "5.00 s"}, {Place: at("b|c.md", 4)}}},
-		{Type: "unreadable", Severity: audit.Warning, Place: at("b|c.md", 0), Text: "a <table> | that is none"},
-	}}
-}
-
-func TestAuditGolden(t *testing.T) {
-	a := someFindings()
-	golden(t, "audit.txt", func(w io.Writer) error { return doc.Text(w, a.Document()) })
-	golden(t, "audit.md", func(w io.Writer) error { return doc.Markdown(w, a.Document()) })
-	golden(t, "audit.json", func(w io.Writer) error { return AuditJSON(w, a) })
-}
-
-// TestAuditHidesAndCounts: what is below the severity asked for is not shown,
-// and still counted.
-func TestAuditHidesAndCounts(t *testing.T) {
-	a := someFindings()
-	for least, want := range map[audit.Severity]int{audit.Error: 1, audit.Warning: 2, audit.Note: 3, "": 3} {
-		a.Least = least
-		var text bytes.Buffer
-		if err := doc.Text(&text, a.Document()); err != nil {
-			t.Fatal(err)
-		}
-		hides := strings.Contains(text.String(), "not shown")
-		if len(a.shown()) != want || hides != (want < 3) || !strings.Contains(text.String(), "1 error, 1 warning, 1 note at 5 places in 3 files") {
-			t.Errorf("from %q on: %d findings\n%s", least, len(a.shown()), &text)
-		}
-	}
-	var text bytes.Buffer
-	if err := AuditJSON(&text, Audit{Files: []string{"x"}}); err != nil || !strings.Contains(text.String(), `"findings": []`) {
-		t.Errorf("no finding is %s, %v", &text, err)
 	}
 }

@@ -59,15 +59,19 @@ func (x race) predictionPlot() []plot.Plot {
 		return nil
 	}
 	title := "Predicted against measured, as ratios to the baseline"
-	c := &plot.Canvas{Name: "predictions", W: plot.Width, H: 440}
-	c.Head(title, x.Simulated)
+	return []plot.Plot{plot.Sized("predictions", title, x.Simulated, func(c *plot.Canvas) { x.drawPredictions(c, engines, spans) })}
+}
+
+// drawPredictions draws the points of candidates.
+func (x race) drawPredictions(c *plot.Canvas, engines []string, spans []tune.Span) {
+	c.H = 440
 	var classes, names []string
 	for i, e := range engines {
 		classes, names = append(classes, plot.SeriesClass(i)), append(names, x.engine(e))
 	}
 	top := 68 + c.Legend(16, 48, classes, names)
-	t := around(spans, 6)
-	f := c.Field(84, top, c.W-40, c.H-56, t, t, "predicted ratio", "Measured ratio; on the dashed line a prediction was right; numbers as in the race's table")
+	t := around(spans, c.Few(6))
+	f := c.Field(c.Pick(84, 56), top, c.W-c.Pick(40, 24), c.H-56, t, t, "predicted ratio", "Measured ratio; on the dashed line a prediction was right; numbers as in the race's table")
 	c.Line("ref", f.Left, f.Bottom, f.Right, f.Top)
 	var labels []plot.Label
 	for i, a := range x.Race.Candidates {
@@ -82,7 +86,6 @@ func (x race) predictionPlot() []plot.Plot {
 		labels = append(labels, plot.Label{X: px, Y: py, Text: fmt.Sprint(i + 1), Class: "m"})
 	}
 	c.NamePoints(labels)
-	return []plot.Plot{c.Plot(title)}
 }
 
 // around is an axis over values and their intervals, which need not show 0.
@@ -109,10 +112,14 @@ func (x race) frontPlot() []plot.Plot {
 		users, gpus = append(users, p.PerUser), append(gpus, p.PerGPU)
 	}
 	title := "Tokens for a user against tokens " + x.perDevice()
-	c := &plot.Canvas{Name: "front", W: plot.Width, H: 440}
-	c.Head(title, x.Simulated)
+	return []plot.Plot{plot.Sized("front", title, x.Simulated, func(c *plot.Canvas) { x.drawFront(c, pts, users, gpus) })}
+}
+
+// drawFront draws the points and the front.
+func (x race) drawFront(c *plot.Canvas, pts []outcome.FrontPoint, users, gpus []tune.Span) {
+	c.H = 440
 	top := 68 + c.Legend(16, 48, []string{"best", "base", "s0", "s9"}, []string{"recommended  ", "baseline", "on the front", "behind it"})
-	f := c.Field(84, top, c.W-40, c.H-56, around(users, 8), around(gpus, 6), "output tokens per second and user, right is better", "Output tokens per second "+x.perDevice()+", up is better")
+	f := c.Field(c.Pick(84, 56), top, c.W-c.Pick(40, 24), c.H-56, around(users, c.Few(8)), around(gpus, 6), "output tokens per second and user, right is better", "Output tokens per second "+x.perDevice()+", up is better")
 	front := slices.DeleteFunc(slices.Clone(pts), func(p outcome.FrontPoint) bool { return !p.Front })
 	slices.SortFunc(front, func(a, b outcome.FrontPoint) int { return cmp.Compare(a.PerUser.Value, b.PerUser.Value) })
 	for i := 1; i < len(front); i++ {
@@ -132,7 +139,7 @@ func (x race) frontPlot() []plot.Plot {
 		if p.Front {
 			class = "s0"
 		}
-		l := plot.Label{X: px, Y: py - 12, Text: plot.Clip(p.Label, 30), Class: "m"} // above its error bar
+		l := plot.Label{X: px, Y: py - 12, Text: plot.Clip(p.Label, int(c.Pick(30, 18))), Class: "m"} // above its error bar
 		switch p.Pick {
 		case "baseline":
 			class, r, l.Class = "base", 7, "b"
@@ -149,5 +156,4 @@ func (x race) frontPlot() []plot.Plot {
 	}
 	slices.SortStableFunc(labels, func(a, b plot.Label) int { return strings.Compare(a.Class, b.Class) }) // those that matter choose first
 	c.NamePoints(plot.Apart(labels))
-	return []plot.Plot{c.Plot(title)}
 }

@@ -229,7 +229,10 @@ func TestPlotsAreWellFormed(t *testing.T) {
 		t.Errorf("%d plots, want 13", len(plots))
 	}
 	for _, p := range plots {
-		d := xml.NewDecoder(strings.NewReader(p.SVG))
+		if p.Half != (p.Phone == "") {
+			t.Errorf("%s: half %v, and for a phone %d bytes", p.Name, p.Half, len(p.Phone))
+		}
+		d := xml.NewDecoder(strings.NewReader("<both>" + p.SVG + p.Phone + "</both>"))
 		d.Strict = true
 		for {
 			_, err := d.Token()
@@ -241,7 +244,7 @@ func TestPlotsAreWellFormed(t *testing.T) {
 			}
 		}
 		for _, bad := range []string{"NaN", "Inf", "<script"} {
-			if strings.Contains(p.SVG, bad) {
+			if strings.Contains(p.SVG+p.Phone, bad) {
 				t.Errorf("%s holds %s", p.Name, bad)
 			}
 		}
@@ -250,7 +253,7 @@ func TestPlotsAreWellFormed(t *testing.T) {
 		}
 	}
 	for _, p := range append(Plots(throughputStudy()), runplot.Plots(h, calls, 1, nil, "")...) {
-		if !strings.Contains(p.SVG, ">SIMULATED<") {
+		if !strings.Contains(p.SVG, ">SIMULATED<") || p.Phone != "" && !strings.Contains(p.Phone, ">SIMULATED<") {
 			t.Errorf("%s does not say SIMULATED", p.Name)
 		}
 	}

@@ -235,7 +235,7 @@ func runFacts(h result.Header, partial bool) []Fact {
 	if !h.Started.IsZero() {
 		f = append(f, Fact{"Started", h.Started.Format(time.RFC3339)})
 	}
-	f = append(f, Fact{LoadGenerator, h.Host.Text()})
+	f = append(f, Fact{LoadGenerator, Host(h.Host)})
 	if partial {
 		f = append(f, Fact{"Partial", "the run was stopped before its end"})
 	}

@@ -86,7 +86,7 @@ func (r *sideBySide) compareHeaders(sides []Side, seeded bool) {
 	}
 	host := compare.Fact{Label: LoadGenerator}
 	for _, s := range sides {
-		host.Values = append(host.Values, s.Header.Host.Text())
+		host.Values = append(host.Values, Host(s.Header.Host))
 	}
 	for _, f := range slices.Concat([]compare.Fact{started}, compare.Facts(single), []compare.Fact{host}) {
 		if len(f.Known()) > 0 {

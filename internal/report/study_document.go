@@ -295,7 +295,7 @@ func (d *studyDocument) setup(s *doc.Section) {
 		page.Rows = append(page.Rows, doc.Cells(e.Title, version))
 	}
 	page.Rows = append(page.Rows, doc.Texts("Load client", client))
-	if host := d.options.Host.Text(); host != "" {
+	if host := Host(d.options.Host); host != "" {
 		page.Rows = append(page.Rows, doc.Texts(LoadGenerator, host))
 		client += " on " + host
 	}

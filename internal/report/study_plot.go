@@ -60,10 +60,13 @@ func (x studyPlot) objectiveByTrial() (plot.Plot, bool) {
 	if len(x.Trials) == 0 {
 		return plot.Plot{}, false
 	}
-	const row, gap = 26, 8
-	title := x.objective.Label + " by trial"
-	c := &plot.Canvas{Name: "objective-by-trial", W: plot.Width}
-	c.Head(title, x.Simulated)
+	return plot.Sized("objective-by-trial", x.objective.Label+" by trial", x.Simulated, x.drawTrials), true
+}
+
+// drawTrials draws the bars of trials.
+func (x studyPlot) drawTrials(c *plot.Canvas) {
+	const bar, gap = 18, 8
+	row := c.Pick(bar+gap, bar+gap+18)
 	top := 44 + x.stageLegend(c, 48)
 	c.H = top + row*float64(len(x.Trials)) + 52
 
@@ -75,7 +78,7 @@ func (x studyPlot) objectiveByTrial() (plot.Plot, bool) {
 		labels = append(labels, plot.Clip(x.name(x.Trials[i].ID), 44))
 	}
 	const bold = 1.12 // letters of the marked trials are wider
-	left := 28 + bold*plot.TextWidth(slices.MaxFunc(labels, func(a, b string) int { return len(a) - len(b) }))
+	left := c.Pick(28+bold*plot.TextWidth(slices.MaxFunc(labels, func(a, b string) int { return len(a) - len(b) })), 16)
 	base, based := 0.0, false
 	after := ""
 	if x.Baseline != nil {
@@ -88,20 +91,19 @@ func (x studyPlot) objectiveByTrial() (plot.Plot, bool) {
 		c.Line("ref", bars.At(base), top-4, bars.At(base), c.H-44)
 	}
 	for i := range x.Trials {
-		x.trialBar(c, &x.Trials[i], labels[i], bars, left, top+row*float64(i)+gap/2, row-gap)
+		x.trialBar(c, &x.Trials[i], labels[i], bars, left, top+row*float64(i+1)-bar-gap/2, bar)
 	}
-	return c.Plot(title), true
 }
 
 // valueAxis draws the grid of horizontal bars from left on.
 func (x studyPlot) valueAxis(c *plot.Canvas, left, top, most float64, after string) plot.Scale {
-	t := plot.Ticks(0, most, 5)
-	s := plot.Scale{Hi: t[len(t)-1], From: left, To: c.W - 190}
+	t := plot.Ticks(0, most, c.Few(5))
+	s := plot.Scale{Hi: t[len(t)-1], From: left, To: c.W - c.Pick(190, 108)}
 	for _, v := range t {
 		c.Line("g", s.At(v), top-4, s.At(v), c.H-44)
 		c.Text("m", s.At(v), c.H-28, "middle", plot.TickLabel(v, t))
 	}
-	c.Text("m", (s.From+s.To)/2, c.H-10, "middle", x.axis(x.objective)+after)
+	c.Under((s.From+s.To)/2, c.H-10, x.axis(x.objective)+after)
 	return s
 }
 
@@ -123,7 +125,7 @@ func (x studyPlot) trialBar(c *plot.Canvas, t *outcome.Trial, label string, s pl
 	if role != "" {
 		class = "b"
 	}
-	c.Text(class, left-8, y+h-5, "end", label)
+	c.Named(class, left, y, h, label, 44)
 	sum := x.summaryOf(t)
 	v, ok := value(sum, x.objective)
 	tip := fmt.Sprintf("%s: %s (%s)", x.name(t.ID), quantity(sum, x.objective), t.Stage)
@@ -138,9 +140,12 @@ func (x studyPlot) trialBar(c *plot.Canvas, t *outcome.Trial, label string, s pl
 	}
 	c.Rect(plot.SeriesClass(colour[t.Stage]), left, y, s.At(v)-left, h, tip)
 	text := number(sum, x.objective)
-	if role == "recommended" {
+	switch {
+	case role == "recommended" && c.Narrow():
+		text += " ★"
+	case role == "recommended":
 		text += "  ★ recommended"
-	} else if role != "" {
+	case role != "" && !c.Narrow():
 		text += "  " + role
 	}
 	c.Text(class, s.At(v)+8, y+h-5, "start", text)
@@ -159,20 +164,27 @@ func (x studyPlot) casesByWorkload() (plot.Plot, bool) {
 	if most == 0 {
 		return plot.Plot{}, false
 	}
-	const row, bar = 56, 18
 	title := x.objective.Label + ": baseline and recommendation by workload"
-	c := &plot.Canvas{Name: "baseline-and-recommended", W: plot.Width}
-	c.Head(title, x.Simulated)
+	return plot.Sized("baseline-and-recommended", title, x.Simulated, func(c *plot.Canvas) { x.drawCases(c, c.Pick(left, 16), most) }), true
+}
+
+// drawCases draws the pairs of bars.
+func (x studyPlot) drawCases(c *plot.Canvas, left, most float64) {
+	const bar = 18
+	row := c.Pick(56, 70)
 	top := 44 + c.Legend(16, 48, []string{"base", "best"}, x.sides())
 	c.H = top + row*float64(len(x.Cases)) + 48
 	s := x.valueAxis(c, left, top, most, "")
 	for i, k := range x.Cases {
-		y := top + row*float64(i) + 6
-		c.Text("b", left-8, y+bar+4, "end", plot.Clip(x.workload(k.Workload), 40))
+		y := top + row*float64(i) + c.Pick(6, 20)
+		if c.Narrow() {
+			c.Named("b", left, y, bar, x.workload(k.Workload), 40)
+		} else {
+			c.Text("b", left-8, y+bar+4, "end", plot.Clip(x.workload(k.Workload), 40))
+		}
 		x.caseBar(c, "base", "", k.Baseline, s, y, bar, "")
-		x.caseBar(c, "best", "b", k.Recommended, s, y+bar+2, bar, "  "+x.gain(k.Gain))
+		x.caseBar(c, "best", "b", k.Recommended, s, y+bar+2, bar, strings.Repeat(" ", int(c.Pick(2, 1)))+x.gain(k.Gain))
 	}
-	return c.Plot(title), true
 }
 
 // sides names both sides of the comparison.
@@ -204,29 +216,34 @@ func (x studyPlot) tradeOff() (plot.Plot, bool) {
 	if my.Unit == "ms" || my.Unit == "s" {
 		my = metric("total_token_throughput")
 	}
-	type point struct {
-		t    *outcome.Trial
-		x, y float64
-	}
-	var pts []point
+	var pts []trialPoint
 	var xm, ym float64
 	for i := range x.Trials {
 		t := &x.Trials[i]
 		a, ok := value(x.summaryOf(t), mx)
 		b, ok2 := value(x.summaryOf(t), my)
 		if ok && ok2 && t.Status == tune.Measured {
-			pts, xm, ym = append(pts, point{t, a, b}), max(xm, a), max(ym, b)
+			pts, xm, ym = append(pts, trialPoint{t, a, b}), max(xm, a), max(ym, b)
 		}
 	}
 	if len(pts) < 2 {
 		return plot.Plot{}, false
 	}
-	title := my.Label + " against " + mx.Label
-	c := &plot.Canvas{Name: "throughput-and-tpot", W: plot.Width, H: 460}
-	c.Head(title, x.Simulated)
+	return plot.Sized("throughput-and-tpot", my.Label+" against "+mx.Label, x.Simulated, func(c *plot.Canvas) { x.drawTradeOff(c, pts, mx, my, xm, ym) }), true
+}
+
+// trialPoint is a trial with its two figures.
+type trialPoint struct {
+	t    *outcome.Trial
+	x, y float64
+}
+
+// drawTradeOff draws the points of trials.
+func (x studyPlot) drawTradeOff(c *plot.Canvas, pts []trialPoint, mx, my result.Metric, xm, ym float64) {
+	c.H = 460
 	top := 44 + x.stageLegend(c, 48)
 	_, colour := x.stageColours()
-	f := plot.Axes(c, 84, top, 40, 60, plot.Ticks(0, xm*1.05, 8), plot.Ticks(0, ym*1.05, 6), x.axis(mx), x.axis(my))
+	f := plot.Axes(c, 84, top, c.Pick(40, 26), 60, plot.Ticks(0, xm*1.05, c.Few(8)), plot.Ticks(0, ym*1.05, 6), x.axis(mx), x.axis(my))
 	var labels []plot.Label
 	for _, p := range pts {
 		l := plot.Label{X: f.X.At(p.x), Y: f.Y.At(p.y), Text: fmt.Sprintf("#%d", p.t.ID), Class: "m"}
@@ -240,5 +257,4 @@ func (x studyPlot) tradeOff() (plot.Plot, bool) {
 	}
 	slices.SortStableFunc(labels, func(a, b plot.Label) int { return strings.Compare(a.Class, b.Class) }) // b before m: those that matter choose first
 	c.NamePoints(labels)
-	return c.Plot(title), true
 }

@@ -20,18 +20,6 @@ type Host struct {
 	GOMAXPROCS int    `json:"gomaxprocs"`
 }
 
-// Text is the machine in one line; "" where it is not known.
-func (h Host) Text() string {
-	if h.OS == "" {
-		return ""
-	}
-	cpus := "1 CPU"
-	if h.CPUs != 1 {
-		cpus = fmt.Sprintf("%d CPUs", h.CPUs)
-	}
-	return fmt.Sprintf("%s/%s, %s, GOMAXPROCS %d, %s", h.OS, h.Arch, cpus, h.GOMAXPROCS, h.Go)
-}
-
 // Header is written before the first request: what is in it is what ran.
 type Header struct {
 	Schema    string          `json:"schema"` // "perflab.run/1"

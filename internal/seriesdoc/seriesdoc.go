@@ -84,7 +84,7 @@ func seriesFacts(facts *bench.SeriesFacts) []report.Fact {
 		{Label: "Started", Value: report.Date(facts.Started)}, {Label: "Model", Value: facts.Model}, {Label: "Targets", Value: strings.Join(facts.Targets, ", ")},
 		{Label: "Workload", Value: facts.Workload}, {Label: "Seeds", Value: seeds + NonceText(first.Nonce)},
 		{Label: "Prefix cache policy", Value: facts.Cache}, {Label: "Client", Value: strings.TrimSpace("perflab " + facts.Version)},
-		{Label: report.LoadGenerator, Value: facts.Host.Text()}, {Label: "Calls that may fail", Value: fmt.Sprintf("%g %%", 100*facts.MaxErrors)},
+		{Label: report.LoadGenerator, Value: report.Host(facts.Host)}, {Label: "Calls that may fail", Value: fmt.Sprintf("%g %%", 100*facts.MaxErrors)},
 	}, func(f report.Fact) bool { return f.Value == "" })
 }
 

@@ -12,6 +12,7 @@ import (
 	"perflab/internal/interop/command"
 	"perflab/internal/outcome"
 	"perflab/internal/report"
+	"perflab/internal/report/audited"
 	"perflab/internal/report/doc"
 	"perflab/internal/result"
 	"perflab/internal/tune"
@@ -27,7 +28,7 @@ func modelKey(name string) string { return strings.ToLower(command.ModelCore(nam
 const notStated = "not stated"
 
 // OfStudy is a study with its report.
-func OfStudy(name string, s outcome.Study, d doc.Document, a report.Audit) Entry {
+func OfStudy(name string, s outcome.Study, d doc.Document, a audited.Audit) Entry {
 	e := Entry{Name: name, Title: cmp.Or(s.Title, s.Name), Date: s.Started, Document: d, Audit: a}
 	gpu := gpuName(s.Hardware)
 	r := Result{Model: cmp.Or(s.Model, notStated), GPU: gpu, Hardware: cmp.Or(s.Hardware, notStated), Simulated: s.Simulated || s.Predicted, Headline: report.StudyHeadline(s)}
@@ -55,7 +56,7 @@ func OfStudy(name string, s outcome.Study, d doc.Document, a report.Audit) Entry
 
 // OfRuns is an import, a series or a run with its report. The text is what its document says of
 // itself, where hardware may be named.
-func OfRuns(name, title string, sides []report.Side, d doc.Document, a report.Audit) Entry {
+func OfRuns(name, title string, sides []report.Side, d doc.Document, a audited.Audit) Entry {
 	e := Entry{Name: name, Title: title, Document: d, Audit: a}
 	var all []measurement
 	for i := range sides {

@@ -23,6 +23,7 @@ import (
 
 	"perflab/internal/interop"
 	"perflab/internal/report"
+	"perflab/internal/report/audited"
 	"perflab/internal/report/doc"
 )
 
@@ -40,7 +41,7 @@ type Entry struct {
 	Title    string
 	Date     time.Time // when it was measured; zero: not known
 	Document doc.Document
-	Audit    report.Audit
+	Audit    audited.Audit
 	Results  []Result   // a row of the overview each
 	Measured []Measured // its measurements
 }

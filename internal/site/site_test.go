@@ -22,6 +22,7 @@ import (
 	"perflab/internal/interop"
 	"perflab/internal/outcome"
 	"perflab/internal/report"
+	"perflab/internal/report/audited"
 	"perflab/internal/result"
 	"perflab/internal/tune"
 )
@@ -49,7 +50,7 @@ func side(dir, model, command string, rate, total float64, labels map[string]str
 
 // list is an import with its report.
 func list(name, title string, sides ...report.Side) Entry {
-	a := report.Audit{Files: []string{"report.md"}, Findings: []audit.Finding{{Type: "throughput", Severity: audit.Error, Place: interop.Place{File: "report.md", Line: 7}, Text: "the figures contradict each other"}}}
+	a := audited.Audit{Files: []string{"report.md"}, Findings: []audit.Finding{{Type: "throughput", Severity: audit.Error, Place: interop.Place{File: "report.md", Line: 7}, Text: "the figures contradict each other"}}}
 	return OfRuns(name, title, sides, report.List{Title: title, Sides: sides}.Document(), a)
 }
 
@@ -76,7 +77,7 @@ func predicted(t *testing.T, title string) Entry {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return OfStudy("Qwen 3", s, d, report.Audit{Files: []string{"qwen"}})
+	return OfStudy("Qwen 3", s, d, audited.Audit{Files: []string{"qwen"}})
 }
 
 // laboratory has a study, an import with two models, one without figures and one of hostile names.

@@ -238,7 +238,11 @@ func (h *htmlWriter) figures(all []plot.Plot) {
 			class = "half"
 		}
 		h.element("figure", "class", class)
-		h.b.WriteString(`<div class="plotbox"` + reachable + `>` + p.Inline() + "</div></figure>\n") // the text of a plot is escaped when it is drawn
+		h.b.WriteString(`<div class="plotbox"` + reachable + `>` + p.Inline() + "</div>") // the text of a plot is escaped when it is drawn
+		if p.Phone != "" {
+			h.b.WriteString(`<div class="phone">` + p.Phone + "</div>")
+		}
+		h.b.WriteString("</figure>\n")
 	}
 	h.b.WriteString("</div>")
 }

@@ -108,6 +108,11 @@ type Field struct {
 // Field places two axes and draws their grid and ticks. Titles stand under
 // the x axis and above the y axis, where they read without turning the head.
 func (c *Canvas) Field(left, top, right, bottom float64, x, y Axis, xtitle, ytitle string) Field {
+	titles := []string{ytitle}
+	if c.Narrow() && ytitle != "" {
+		titles = wrapped(ytitle, phoneLine)
+		top += lineHeight * float64(len(titles)-1)
+	}
 	x.From, x.To, y.From, y.To = left, right, bottom, top
 	f := Field{c, x, y, left, top, right, bottom}
 	for _, v := range y.Ticks {
@@ -123,10 +128,12 @@ func (c *Canvas) Field(left, top, right, bottom float64, x, y Axis, xtitle, ytit
 	c.Line("ax", left, bottom, right, bottom)
 	c.Line("ax", left, top, left, bottom)
 	if xtitle != "" {
-		c.Text("m", (left+right)/2, bottom+36, "middle", xtitle)
+		c.Under((left+right)/2, bottom+36, xtitle)
 	}
-	if ytitle != "" {
-		c.Text("m", left, top-8, "start", ytitle)
+	for i, line := range titles {
+		if line != "" {
+			c.Text("m", c.Pick(left, 16), top-8-lineHeight*float64(len(titles)-1-i), "start", line)
+		}
 	}
 	return f
 }

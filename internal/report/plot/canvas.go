@@ -28,15 +28,50 @@ type Plot struct {
 	Name  string // file name without .svg: lower case letters, digits and -
 	Title string
 	SVG   string
-	Half  bool // stands beside another
+	Phone string // the same drawn for a phone, without the style; "": the plot is small enough for one
+	Half  bool   // stands beside another
 }
 
 // Width is the width of a plot that stands alone; plots of HalfWidth stand
 // two in a row.
 const (
-	Width     = 880
-	HalfWidth = 440
+	Width      = 880
+	HalfWidth  = 440
+	phoneWidth = 350
 )
+
+// Sized draws a plot that stands alone, and once more for a phone, on which the letters of the
+// wide one could not be read. What it draws below the title goes by the width of the canvas.
+func Sized(name, title string, simulated bool, draw func(c *Canvas)) Plot {
+	wide := &Canvas{Name: name, W: Width}
+	wide.Head(Clip(title, 92), simulated)
+	draw(wide)
+	phone := &Canvas{Name: name + "-phone", W: phoneWidth}
+	phone.Head(title, simulated)
+	draw(phone)
+	p := wide.Plot(title)
+	p.Phone = phone.Plot(title).Inline()
+	return p
+}
+
+// Narrow reports whether the plot is for a phone.
+func (c *Canvas) Narrow() bool { return c.W < HalfWidth }
+
+// Pick is a measure of a plot for a page, or the one for a phone.
+func (c *Canvas) Pick(wide, narrow float64) float64 {
+	if c.Narrow() {
+		return narrow
+	}
+	return wide
+}
+
+// Few is how many ticks an axis has: on a phone half as many.
+func (c *Canvas) Few(n int) int {
+	if c.Narrow() {
+		return max(2, n/2)
+	}
+	return n
+}
 
 // Canvas collects the elements of one SVG file. Colours are classes of
 // Style, so that a plot follows the reader's light or dark scheme both
@@ -45,6 +80,9 @@ type Canvas struct {
 	Name string // makes ids unique within a page
 	W, H float64
 	b    strings.Builder
+
+	head       strings.Builder // above what is drawn
+	lift, foot float64         // room above and below H that long titles of a narrow plot take
 }
 
 // Style is the style sheet of every plot. Ten series: s fills, l strokes, d dots, a
@@ -72,8 +110,12 @@ func SeriesClass(i int) string { return fmt.Sprintf("s%d", i%Series) }
 
 // Plot is the finished picture.
 func (c *Canvas) Plot(title string) Plot {
+	h, body := c.H+c.lift+c.foot, c.b.String()
+	if c.head.Len() > 0 {
+		body = fmt.Sprintf(`%s<g transform="translate(0 %s)">%s</g>`, c.head.String(), Px(c.lift), body)
+	}
 	svg := fmt.Sprintf(`<svg%s class="pl" role="img" viewBox="0 0 %s %s" width="%s" height="%s"><title>%s</title>%s<rect class="bg" width="%s" height="%s" rx="6"/>%s</svg>`+"\n",
-		namespace, Px(c.W), Px(c.H), Px(c.W), Px(c.H), esc(title), styleElement, Px(c.W), Px(c.H), c.b.String())
+		namespace, Px(c.W), Px(h), Px(c.W), Px(h), esc(title), styleElement, Px(c.W), Px(h), body)
 	return Plot{Name: c.Name, Title: title, SVG: svg, Half: c.W <= HalfWidth}
 }
 
@@ -91,10 +133,65 @@ func (p Plot) Inline() string {
 
 // Head writes the title, and SIMULATED opposite to it.
 func (c *Canvas) Head(title string, simulated bool) {
+	if c.Narrow() {
+		lines := wrapped(title, 38) // bold letters
+		for i, l := range lines {
+			c.headText("h", 24+18*float64(i), l)
+		}
+		if simulated {
+			lines = append(lines, "")
+			c.headText("sim", 6+18*float64(len(lines)), "SIMULATED")
+		}
+		c.lift = 18 * float64(len(lines)-1)
+		return
+	}
 	c.Text("h", 16, 24, "start", title)
 	if simulated {
 		c.Text("sim", c.W-16, 24, "end", "SIMULATED")
 	}
+}
+
+// headText writes a line of the head of a narrow plot.
+func (c *Canvas) headText(class string, y float64, s string) {
+	fmt.Fprintf(&c.head, `<text class="%s" x="16" y="%s" text-anchor="start">%s</text>`, class, Px(y), esc(s))
+}
+
+// Under writes the title of an axis below it, in the middle; on a phone in lines from the left,
+// for which it makes room.
+func (c *Canvas) Under(x, y float64, s string) {
+	if !c.Narrow() {
+		c.Text("m", x, y, "middle", s)
+		return
+	}
+	lines := wrapped(s, phoneLine)
+	for i, l := range lines {
+		c.Text("m", 16, y+lineHeight*float64(i), "start", l)
+	}
+	c.foot += lineHeight * float64(len(lines)-1)
+}
+
+// What a line of text takes on a phone.
+const (
+	phoneLine  = 47 // letters
+	lineHeight = 15.0
+)
+
+// wrapped breaks a text into lines of at most n letters.
+func wrapped(s string, n int) []string {
+	var lines []string
+	line := ""
+	for word := range strings.FieldsSeq(s) {
+		word = Clip(word, n)
+		switch {
+		case line == "":
+			line = word
+		case len([]rune(line))+1+len([]rune(word)) <= n:
+			line += " " + word
+		default:
+			lines, line = append(lines, line), word
+		}
+	}
+	return append(lines, line)
 }
 
 func (c *Canvas) Text(class string, x, y float64, anchor, s string) {
@@ -135,7 +232,7 @@ func (c *Canvas) Hatched(x, y, w, h float64, tip string) {
 func (c *Canvas) Legend(x, y float64, classes, names []string) float64 {
 	at, row := x, 0.0
 	for i, n := range names {
-		n = Clip(n, 40)
+		n = Clip(n, int(c.Pick(40, 36)))
 		w := TextWidth(n) + 34
 		if at+w > c.W-16 && at > x {
 			at, row = x, row+20
@@ -170,7 +267,7 @@ func (c *Canvas) NamePoints(points []Label) {
 		found := false
 		for i, q := range []place{{12, 4, "start"}, {12, -10, "start"}, {12, 18, "start"}, {-12, 4, "end"}, {-12, -10, "end"}, {-12, 18, "end"}, {0, 28, "middle"}, {0, -20, "middle"}} {
 			b := q.box(p, w)
-			free := b.x1 < c.W-8 && !slices.ContainsFunc(taken, b.hits)
+			free := b.x1 < c.W-8 && (b.x0 > 8 || !c.Narrow()) && !slices.ContainsFunc(taken, b.hits)
 			if i == 0 || free {
 				at = q
 			}
@@ -297,7 +394,7 @@ func Axes(c *Canvas, left, top, right, bottom float64, xs, ys []float64, xtitle,
 	}
 	c.Line("ax", left, c.H-bottom, c.W-right, c.H-bottom)
 	c.Line("ax", left, top, left, c.H-bottom)
-	c.Text("m", (left+c.W-right)/2, c.H-bottom+38, "middle", xtitle)
+	c.Under((left+c.W-right)/2, c.H-bottom+38, xtitle)
 	c.upright(18, (top+c.H-bottom)/2, ytitle)
 	return f
 }

@@ -2,6 +2,7 @@ package plot
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -22,6 +23,40 @@ func TestTicks(t *testing.T) {
 	} {
 		if d := cmp.Diff(c.want, Ticks(c.lo, c.hi, c.n)); d != "" {
 			t.Errorf("ticks %v..%v (-want +got):\n%s", c.lo, c.hi, d)
+		}
+	}
+}
+
+func TestWrapped(t *testing.T) {
+	for _, c := range []struct {
+		in   string
+		n    int
+		want []string
+	}{
+		{"", 5, []string{""}},
+		{"one two three", 7, []string{"one two", "three"}},
+		{"  one   two  ", 40, []string{"one two"}},
+		{"extraordinary words", 6, []string{"extra…", "words"}},
+		{"äöü äöü", 7, []string{"äöü äöü"}},
+	} {
+		if d := cmp.Diff(c.want, wrapped(c.in, c.n)); d != "" {
+			t.Errorf("%q in lines of %d (-want +got):\n%s", c.in, c.n, d)
+		}
+	}
+}
+
+// A plot for a phone says all that the wide one says above it, and grows by it.
+func TestSized(t *testing.T) {
+	title := "A title that is so long that it takes two lines on a phone at least"
+	p := Sized("name", title, true, func(c *Canvas) { c.H = 100; c.Under(10, 90, title) })
+	for svg, want := range map[string][]string{
+		p.SVG:   {`viewBox="0 0 880 100"`, ">SIMULATED<", ">" + title + "<"},
+		p.Phone: {`viewBox="0 0 350 151"`, ">SIMULATED<", ">A title that is so long that it takes<", `<g transform="translate(0 36)">`},
+	} {
+		for _, w := range want {
+			if !strings.Contains(svg, w) {
+				t.Errorf("%s lacks %s", svg, w)
+			}
 		}
 	}
 }

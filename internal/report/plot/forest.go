@@ -23,7 +23,13 @@ func Forest(name, title string, simulated bool, classes, names []string, rows []
 	if len(rows) == 0 {
 		return nil
 	}
-	const most, right = 46, 196.0
+	return []Plot{Sized(name, title, simulated, func(c *Canvas) { forest(c, classes, names, rows) })}
+}
+
+// forest draws them below the title.
+func forest(c *Canvas, classes, names []string, rows []Ratio) {
+	const most = 46
+	right := c.Pick(196, 16)
 	lo, hi, line, left := 0.99, 1.01, 26.0, 120.0
 	for _, r := range rows {
 		for _, v := range []float64{r.Value, r.Low, r.High, *cmp.Or(r.Mark, new(1.0))} {
@@ -36,32 +42,30 @@ func Forest(name, title string, simulated bool, classes, names []string, rows []
 		}
 		left = max(left, 36+TextWidth(Clip(r.Name, most)), 36+TextWidth(Clip(r.Under, most)))
 	}
+	left, line = c.Pick(left, 16), c.Pick(line, 54)
 	lo, hi = max(lo, 0.01), min(hi, 100)
 	pad := math.Pow(hi/lo, 0.04)
-	c := &Canvas{Name: name, W: Width}
-	c.Head(Clip(title, 92), simulated)
 	top := 52 + c.Legend(16, 48, classes, names)
 	c.H = top + line*float64(len(rows)) + 52
 	s := Scale{math.Log(lo / pad), math.Log(hi * pad), left, c.W - right}
 	at := func(v float64) float64 { return s.At(min(max(math.Log(v), s.Lo), s.Hi)) }
 	bottom := c.H - 48
-	for _, v := range ratioTicks(lo/pad, hi*pad) {
+	for _, v := range ratioTicks(lo/pad, hi*pad, c.Few(6)) {
 		c.Line("g", at(v), top-4, at(v), bottom)
 		c.Text("m", at(v), bottom+18, "middle", strconv.FormatFloat(v, 'f', -1, 64)+"x")
 	}
-	c.Text("m", (s.From+s.To)/2, bottom+38, "middle", "ratio; right of the dashed line is better")
+	c.Under((s.From+s.To)/2, bottom+38, "ratio; right of the dashed line is better")
 	c.Line("ref", at(1), top-4, at(1), bottom)
 	for i, r := range rows {
-		r.draw(c, top+line*(float64(i)+0.5), left, most, at)
+		r.draw(c, top+line*(float64(i)+c.Pick(0.5, 0.82)), left, most, at)
 	}
-	return []Plot{c.Plot(title)}
 }
 
-// ratioTicks are round ratios from lo to hi, 1 among them.
-func ratioTicks(lo, hi float64) []float64 {
-	all := Ticks(lo, hi, 6)
+// ratioTicks are about n round ratios from lo to hi, 1 among them.
+func ratioTicks(lo, hi float64, n int) []float64 {
+	all := Ticks(lo, hi, n)
 	if hi/lo > 6 {
-		all = decades(lo, hi, 7)
+		all = decades(lo, hi, n+1)
 	}
 	var in []float64
 	for _, v := range all {
@@ -77,11 +81,17 @@ func ratioTicks(lo, hi float64) []float64 {
 
 func (r Ratio) draw(c *Canvas, y, left float64, most int, at func(float64) float64) {
 	below := 4.0
-	if r.Under != "" {
+	switch {
+	case c.Narrow():
+		c.Text("", 16, y-28, "start", Clip(r.Name, most))
+		c.Text("m", 16, y-13, "start", Clip(r.Under, 24))
+	case r.Under != "":
 		below = -3
 		c.Text("m", left-12, y+13, "end", Clip(r.Under, most))
+		fallthrough
+	default:
+		c.Text("", left-12, y+below, "end", Clip(r.Name, most))
 	}
-	c.Text("", left-12, y+below, "end", Clip(r.Name, most))
 	text := Times(r.Value)
 	if r.High > 0 {
 		text += fmt.Sprintf(" [%.3f, %.3f]", r.Low, r.High)
@@ -97,13 +107,18 @@ func (r Ratio) draw(c *Canvas, y, left float64, most int, at func(float64) float
 	if r.Mark != nil && *r.Mark > 0 {
 		c.Path("ring", fmt.Sprintf("M%s %sl5 5 -5 5 -5 -5z", Px(at(*r.Mark)), Px(y-5)), r.Name+": predicted "+Times(*r.Mark))
 	}
-	c.Text("", c.W-16, y+4, "end", text)
+	c.Text("", c.W-16, y+c.Pick(4, -13), "end", text)
 }
 
 // RatiosAround1 draws ratios with their intervals on a logarithmic axis that
 // reaches as far to both sides of 1, hollow where there is no interval.
 func RatiosAround1(name, title string, simulated bool, classes, names []string, rows []Ratio) Plot {
-	const line, top, left, right = 22.0, 74.0, 270.0, 140.0
+	return Sized(name, title, simulated, func(c *Canvas) { ratiosAround1(c, classes, names, rows) })
+}
+
+// ratiosAround1 draws them below the title.
+func ratiosAround1(c *Canvas, classes, names []string, rows []Ratio) {
+	line, left, right := c.Pick(22, 38), c.Pick(270, 24), c.Pick(140, 24)
 	reach := math.Log(1.02)
 	for _, r := range rows {
 		reach = max(reach, math.Abs(math.Log(r.Value)))
@@ -112,20 +127,27 @@ func RatiosAround1(name, title string, simulated bool, classes, names []string, 
 		}
 	}
 	reach = min(1.05*reach, math.Log(100))
-	c := &Canvas{Name: name, W: Width, H: top + line*float64(len(rows)) + 48}
-	c.Head(title, simulated)
-	c.Legend(16, 48, classes, names)
+	top := 54 + c.Legend(16, 48, classes, names)
+	c.H = top + line*float64(len(rows)) + 48
 	x := Scale{-reach, reach, left, c.W - right}
 	at := func(v float64) float64 { return x.At(max(-reach, min(reach, math.Log(v)))) }
 	bottom := c.H - 40
-	for _, v := range ticksAround1(reach) {
+	ticks := ticksAround1(reach)
+	if c.Narrow() { // 1 and the farthest
+		ticks = append(ticks[:1:1], ticks[max(1, len(ticks)-2):]...)
+	}
+	for _, v := range ticks {
 		c.Line("g", at(v), top-8, at(v), bottom)
 		c.Text("m", at(v), bottom+18, "middle", fmt.Sprintf("%gx", v))
 	}
 	c.Line("ref", at(1), top-8, at(1), bottom)
 	for i, r := range rows {
-		y := top + line*float64(i) + 6
-		c.Text("m", left-12, y+4, "end", Clip(r.Name, 38))
+		y := top + line*float64(i) + c.Pick(6, 24)
+		if c.Narrow() {
+			c.Text("m", 16, y-12, "start", Clip(r.Name, 38))
+		} else {
+			c.Text("m", left-12, y+4, "end", Clip(r.Name, 38))
+		}
 		text := Times(r.Value)
 		tip := r.Name + ": " + text
 		if r.High > 0 {
@@ -136,9 +158,8 @@ func RatiosAround1(name, title string, simulated bool, classes, names []string, 
 			text += " ?"
 		}
 		c.Circle(r.Class, at(r.Value), y, 5, tip)
-		c.Text("", c.W-16, y+4, "end", text)
+		c.Text("", c.W-16, y+c.Pick(4, -12), "end", text)
 	}
-	return c.Plot(title)
 }
 
 // ticksAround1 are round ratios within exp(±reach).

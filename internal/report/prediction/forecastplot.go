@@ -9,6 +9,7 @@ import (
 
 	"perflab/internal/forecast"
 	"perflab/internal/report/plot"
+	"perflab/internal/result"
 )
 
 // ForecastPlots draws throughput per GPU against latency, with ranges, and
@@ -57,16 +58,20 @@ func frontPlot(f *forecastTable) (plot.Plot, bool) {
 		return plot.Plot{}, false
 	}
 	title := "Throughput per GPU against " + strings.TrimSuffix(mx.Label, " (ms)")
-	c := &plot.Canvas{Name: "front", W: plot.Width, H: 460}
-	c.Head(title, true)
+	return plot.Sized("front", title, true, func(c *plot.Canvas) { f.drawFront(c, pts, lo, hi, mx, my) }), true
+}
+
+// drawFront draws the points, their lines and the front; lo and hi are the ends of the axes.
+func (f *forecastTable) drawFront(c *plot.Canvas, pts []frontPoint, lo, hi [2]float64, mx, my result.Metric) {
+	c.H = 460
 	classes, names := f.frontKeys(pts)
 	top := 60 + c.Legend(16, 48, classes, names)
-	ax := plot.Fit(lo[0], hi[0], 8)
+	ax := plot.Fit(lo[0], hi[0], c.Few(8))
 	if mx.Unit == "ms" {
 		ax = ax.Milliseconds()
 	}
 	c.H += top - 80
-	field := c.Field(84, top, c.W-40, c.H-56, ax, plot.Fit(lo[1], hi[1], 7), strings.TrimSuffix(mx.Label, " (ms)")+", lower is better", "Total tokens per second and GPU, higher is better")
+	field := c.Field(c.Pick(84, 56), top, c.W-c.Pick(40, 24), c.H-56, ax, plot.Fit(lo[1], hi[1], 7), strings.TrimSuffix(mx.Label, " (ms)")+", lower is better", "Total tokens per second and GPU, higher is better")
 	for i := range pts {
 		pts[i].at = [2]float64{field.X.At(pts[i].x.Value), field.Y.At(pts[i].y.Value)}
 	}
@@ -84,7 +89,6 @@ func frontPlot(f *forecastTable) (plot.Plot, bool) {
 	}
 	slices.SortStableFunc(labels, func(a, b plot.Label) int { return strings.Compare(a.Class, b.Class) }) // those of the front choose first
 	c.NamePoints(labels)
-	return c.Plot(title), true
 }
 
 // pointName is short: the number of the configuration, and its load where they

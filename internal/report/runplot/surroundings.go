@@ -50,18 +50,28 @@ func surroundings(sim bool, calls []result.Call, readings []gauge.Reading) (plot
 	if len(panels) == 0 {
 		return plot.Plot{}, false
 	}
-	bottom := float64(flightTop + len(panels)*(besideHeight+besideGap) - besideGap)
-	c := &plot.Canvas{Name: "telemetry", W: plot.Width, H: bottom + 48}
-	title := aroundTitle(readings)
-	c.Head(title, sim)
-	x := timeAxis(end)
+	return plot.Sized("telemetry", aroundTitle(readings), sim, func(c *plot.Canvas) { drawPanels(c, panels, calls, end) }), true
+}
+
+// drawPanels draws the panels one above the other; on a phone each has its legend in a line of
+// its own.
+func drawPanels(c *plot.Canvas, panels []gaugePanel, calls []result.Call, end time.Duration) {
+	gap, first := c.Pick(besideGap, besideGap+40), c.Pick(flightTop, flightTop+44)
+	bottom := first + float64(len(panels))*(besideHeight+gap) - gap
+	c.H = bottom + 48
+	x := timeAxis(c, end)
 	shade(c, x, calls, end, bottom)
 	for i, p := range panels {
-		top, under := float64(flightTop+i*(besideHeight+besideGap)), ""
+		top, under := first+float64(i)*(besideHeight+gap), ""
 		if i == len(panels)-1 {
 			under = "time since the start of the run"
 		}
-		f := c.Field(panelLeft, top, panelRight, top+besideHeight, x, p.axis(), under, p.title)
+		title := p.title
+		if c.Narrow() {
+			title = ""
+			c.Text("m", 16, top-46, "start", plot.Clip(p.title, 46))
+		}
+		f := c.Field(panelLeft, top, c.W-panelRight, top+besideHeight, x, p.axis(), under, title)
 		classes, names := []string{}, []string{}
 		for _, l := range p.lines {
 			l.draw(f)
@@ -69,9 +79,8 @@ func surroundings(sim bool, calls []result.Call, readings []gauge.Reading) (plot
 				classes, names = append(classes, "s"+l.class[1:]), append(names, l.name)
 			}
 		}
-		c.Legend(panelLeft+plot.TextWidth(p.title)+24, top-8, classes, names)
+		c.Legend(c.Pick(panelLeft+plot.TextWidth(p.title)+24, 16), top-c.Pick(8, 28), classes, names)
 	}
-	return c.Plot(title), true
 }
 
 // aroundTitle names what was read.

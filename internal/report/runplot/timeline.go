@@ -23,7 +23,7 @@ func runLength(calls []result.Call) time.Duration {
 
 // panels of the time line, one above the other with one axis of time.
 const (
-	panelLeft, panelRight = 66, plot.Width - 18
+	panelLeft, panelRight = 66, 18 // from the edges
 	flightTop, flightEnd  = 92, 192
 	rateTop, rateEnd      = 228, 328
 	ttftTop, ttftEnd      = 364, 514
@@ -36,24 +36,26 @@ func timeline(sim bool, calls []result.Call, every int) (plot.Plot, bool) {
 	if end <= 0 {
 		return plot.Plot{}, false
 	}
-	c := &plot.Canvas{Name: "timeline", W: plot.Width, H: ttftEnd + 48}
-	title := notes("The run over time", oneIn(every))
-	c.Head(title, sim)
-	x := timeAxis(end)
+	return plot.Sized("timeline", notes("The run over time", oneIn(every)), sim, func(c *plot.Canvas) { drawTimeline(c, calls, end, every) }), true
+}
+
+// drawTimeline draws the panels.
+func drawTimeline(c *plot.Canvas, calls []result.Call, end time.Duration, every int) {
+	c.H = ttftEnd + 48
+	x := timeAxis(c, end)
 	shade(c, x, calls, end, ttftEnd)
 
 	const parts = 300
 	high := times(every, inFlight(calls, end, parts))
-	f := c.Field(panelLeft, flightTop, panelRight, flightEnd, x, plot.Linear(slices.Max(high), 4), "", estimated("Calls in flight", every))
+	f := c.Field(panelLeft, flightTop, c.W-panelRight, flightEnd, x, plot.Linear(slices.Max(high), 4), "", estimated("Calls in flight", every))
 	f.Area(end.Seconds()/parts, high)
 
 	rate, width := tokenRate(calls, end)
 	if rate = times(every, rate); len(rate) > 0 {
-		f = c.Field(panelLeft, rateTop, panelRight, rateEnd, x, plot.Linear(slices.Max(rate), 4), "", estimated("Output tokens/s of successful calls, in slices of "+plot.Milli(width*1000), every))
+		f = c.Field(panelLeft, rateTop, c.W-panelRight, rateEnd, x, plot.Linear(slices.Max(rate), 4), "", estimated("Output tokens/s of successful calls, in slices of "+plot.Milli(width*1000), every))
 		f.Area(width, rate)
 	}
 	markFailures(ttftPanel(c, x, calls, end), calls)
-	return c.Plot(title), true
 }
 
 // times are values for as many calls as there are, from one in every so many.
@@ -73,13 +75,13 @@ func estimated(title string, every int) string {
 }
 
 // timeAxis is the axis that all panels of a run share.
-func timeAxis(end time.Duration) plot.Axis {
-	x := plot.Linear(end.Seconds(), 9)
+func timeAxis(c *plot.Canvas, end time.Duration) plot.Axis {
+	x := plot.Linear(end.Seconds(), c.Few(9))
 	label := x.Label
 	x.Label = func(v float64) string { return label(v) + " s" }
 	x.Hi = end.Seconds()
 	x.Ticks = slices.DeleteFunc(x.Ticks, func(v float64) bool { return v > x.Hi })
-	x.From, x.To = panelLeft, panelRight
+	x.From, x.To = panelLeft, c.W-panelRight
 	return x
 }
 
@@ -92,8 +94,11 @@ func shade(c *plot.Canvas, x plot.Axis, calls []result.Call, end time.Duration, 
 			return
 		}
 		a, b := x.At(from.Seconds()), x.At(to.Seconds())
-		name = fmt.Sprintf("%s, %.4g to %.4g s", name, from.Seconds(), to.Seconds())
-		c.Rect(class, a, flightTop, b-a, bottom-flightTop, name)
+		told := fmt.Sprintf("%s, %.4g to %.4g s", name, from.Seconds(), to.Seconds())
+		if !c.Narrow() {
+			name = told
+		}
+		c.Rect(class, a, flightTop, b-a, bottom-flightTop, told)
 		classes, names = append(classes, class), append(names, name)
 	}
 	steady := result.NewCallSet(calls).SteadyWindow()
@@ -192,7 +197,7 @@ func ttftPanel(c *plot.Canvas, x plot.Axis, calls []result.Call, end time.Durati
 		lo, hi = min(lo, v), max(hi, v)
 	}
 	if len(at) == 0 {
-		return c.Field(panelLeft, ttftTop, panelRight, ttftEnd, x, plot.Linear(1, 1), "time since the start of the run", "TTFT: no call has one")
+		return c.Field(panelLeft, ttftTop, c.W-panelRight, ttftEnd, x, plot.Linear(1, 1), "time since the start of the run", "TTFT: no call has one")
 	}
 	const perSlice = 25 // calls, so that a slice's figures mean something
 	t := plot.Ticks(0, end.Seconds(), min(max(len(at)/perSlice, 8), 100))
@@ -203,21 +208,23 @@ func ttftPanel(c *plot.Canvas, x plot.Axis, calls []result.Call, end time.Durati
 		slice[k] = append(slice[k], ttft[i])
 	}
 	y := plot.Fit(lo, hi, 6).Milliseconds()
-	f := c.Field(panelLeft, ttftTop, panelRight, ttftEnd, x, y, "time since the start of the run", "")
 	text := fmt.Sprintf("TTFT by %s; line: median of each %s", said, plot.Milli(width*1000))
+	if len(at) <= most {
+		text += "; dot: a call"
+	} else {
+		text += "; band: up to its p99"
+	}
+	f := c.Field(panelLeft, ttftTop, c.W-panelRight, ttftEnd, x, y, "time since the start of the run", text)
 	if len(at) <= most {
 		points := make([][2]float64, len(at))
 		for i := range at {
 			points[i] = [2]float64{at[i], ttft[i]}
 		}
 		f.Dots("d0", points)
-		text += "; dot: a call"
 	} else {
 		f.Band(slice, width, 0.5, 0.99)
-		text += "; band: up to its p99"
 	}
 	f.Band(slice, width, 0.5, 0.5)
-	c.Text("m", f.Left, f.Top-8, "start", text)
 	return f
 }
 

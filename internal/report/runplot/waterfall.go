@@ -31,7 +31,7 @@ func stages(c *result.Call) (ends [len(phases)]time.Duration) {
 // waterfall draws where the time of the slowest calls went, from when each was
 // due to its last token.
 func waterfall(sim bool, calls []result.Call, every int) (plot.Plot, bool) {
-	const rows, row = 20, 19
+	const rows = 20
 	var all []*result.Call
 	for i := range calls {
 		if _, ok := calls[i].E2E(); ok && calls[i].OK() {
@@ -41,9 +41,8 @@ func waterfall(sim bool, calls []result.Call, every int) (plot.Plot, bool) {
 	if len(all) < 2 {
 		return plot.Plot{}, false
 	}
-	total := func(c *result.Call) time.Duration { return stages(c)[len(phases)-1] }
 	slices.SortStableFunc(all, func(a, b *result.Call) int {
-		if x, y := total(a), total(b); x != y {
+		if x, y := lasted(a), lasted(b); x != y {
 			return int(min(max(y-x, -1), 1))
 		}
 		return a.Index - b.Index
@@ -52,21 +51,30 @@ func waterfall(sim bool, calls []result.Call, every int) (plot.Plot, bool) {
 	all = all[:min(rows, of)]
 	title := fmt.Sprintf("The %d slowest of %s successful calls, from due to last token", len(all), plot.Tally(of))
 	title = notes(title, oneIn(every))
-	c := &plot.Canvas{Name: "slowest-calls", W: plot.Width, H: 76 + row*float64(len(all)) + 46}
-	c.Head(title, sim)
+	return plot.Sized("slowest-calls", title, sim, func(c *plot.Canvas) { drawSlowest(c, all) }), true
+}
+
+// drawSlowest draws the bars of calls, the slowest first.
+func drawSlowest(c *plot.Canvas, all []*result.Call) {
+	const row = 19
 	var classes, names []string
 	for _, p := range phases {
 		classes, names = append(classes, p.class), append(names, p.name)
 	}
-	c.Legend(16, 50, classes, names)
-	x := plot.Linear(float64(total(all[0]))/1e6, 8).Milliseconds()
+	top := 50 + c.Legend(16, 50, classes, names)
+	c.H = top + 6 + row*float64(len(all)) + 46
+	x := plot.Linear(float64(lasted(all[0]))/1e6, c.Few(8)).Milliseconds()
 	none := plot.Axis{Label: func(float64) string { return "" }}
-	f := c.Field(190, 70, c.W-80, c.H-46, x, none, "time since the call was due", "")
+	f := c.Field(c.Pick(190, 56), top, c.W-c.Pick(80, 64), c.H-46, x, none, "time since the call was due", "")
 	for i, call := range all {
 		y := f.Top + row*float64(i) + 3
 		in, _ := call.Input()
 		out, _ := call.Output()
-		c.Text("m", f.Left-8, y+11, "end", fmt.Sprintf("#%d: %s in, %s out", call.Index, plot.Tally(in), plot.Tally(out)))
+		name := fmt.Sprintf("#%d", call.Index)
+		if !c.Narrow() {
+			name += fmt.Sprintf(": %s in, %s out", plot.Tally(in), plot.Tally(out))
+		}
+		c.Text("m", f.Left-8, y+11, "end", name)
 		var from time.Duration
 		ends := stages(call)
 		told := make([]string, 0, len(phases))
@@ -85,5 +93,7 @@ func waterfall(sim bool, calls []result.Call, every int) (plot.Plot, bool) {
 		}
 		c.Text("m", f.X.At(float64(from)/1e6)+6, y+11, "start", plot.Milli(float64(from)/1e6))
 	}
-	return c.Plot(title), true
 }
+
+// lasted is from when a call was due to its last token.
+func lasted(c *result.Call) time.Duration { return stages(c)[len(phases)-1] }

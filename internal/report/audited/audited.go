@@ -1,4 +1,5 @@
-package report
+// Package audited builds documents of what an audit found.
+package audited
 
 import (
 	"encoding/json"
@@ -9,6 +10,7 @@ import (
 
 	"perflab/internal/audit"
 	"perflab/internal/report/doc"
+	"perflab/internal/report/plot"
 )
 
 // Audit is what an audit found.
@@ -51,7 +53,7 @@ func (a Audit) Count(s audit.Severity) int {
 func (a Audit) conclusion() string {
 	parts := make([]string, len(severities))
 	for i, s := range severities {
-		parts[i] = count(a.Count(s), string(s))
+		parts[i] = plot.Count(a.Count(s), string(s))
 	}
 	text := strings.Join(parts, ", ")
 	places := 0
@@ -61,7 +63,7 @@ func (a Audit) conclusion() string {
 	if places > len(a.Findings) {
 		text += fmt.Sprintf(" at %d places", places)
 	}
-	text += " in " + count(len(a.Files), "file")
+	text += " in " + plot.Count(len(a.Files), "file")
 	if hidden := len(a.Findings) - len(a.shown()); hidden > 0 {
 		text += fmt.Sprintf(" (%d below %s not shown)", hidden, a.Least)
 	}
@@ -163,8 +165,8 @@ func (a Audit) AddTo(comment *doc.Section) {
 // tones are how a page shows severities.
 var tones = map[audit.Severity]string{audit.Error: "void", audit.Warning: "noted", audit.Note: "remark"}
 
-// AuditJSON writes an audit for scripts.
-func AuditJSON(w io.Writer, a Audit) error {
+// JSON writes an audit for scripts.
+func JSON(w io.Writer, a Audit) error {
 	counts := map[audit.Severity]int{}
 	for _, s := range severities {
 		counts[s] = a.Count(s)
