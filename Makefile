@@ -1,7 +1,7 @@
 # make check is the gate: every commit passes it.
 GO ?= go
 
-.PHONY: check fmt vet fix lint test fuzz docs build release predict-accuracy calibration tune-science catalogue
+.PHONY: check fmt vet fix lint test fuzz docs build release predict-accuracy calibration tune-science catalogue pages
 
 check: fmt vet fix lint test
 
@@ -82,3 +82,11 @@ catalogue:
 # nothing is developed. ARGS=-update writes the tables into docs/tuning.md.
 tune-science:
 	$(GO) test ./internal/test/science -count 1 -timeout 180m -run 'TestScience$$' -v -science -first 100001 -seeds 20 $(ARGS)
+
+# Pages in a real browser: three widths, light and dark, with JavaScript and without, and axe-core.
+# PICTURES=DIR keeps a picture of each.
+BROWSER ?= $(shell command -v chromium || command -v google-chrome)
+
+pages:
+	cd scripts/pages && npm install --no-audit --no-fund
+	PERFLAB_BROWSER=$(BROWSER) $(GO) test ./cmd/perflab -count 1 -run 'TestPages$$' -v -timeout 30m

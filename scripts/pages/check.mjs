@@ -51,40 +51,56 @@ async function search(page) {
   return hits.length ? [] : ["the search finds nothing"];
 }
 
-async function visit(browser, file, width, colorScheme, scripted) {
-  const wrong = [];
-  const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme, javaScriptEnabled: scripted });
+// What assistive technology could not use.
+async function accessible(page) {
+  await page.evaluate(axe);
+  const found = await page.evaluate(() => window.axe.run(document));
+  return found.violations.map((v) => `axe ${v.id}: ${v.nodes.length} times, as ${v.nodes[0].html.slice(0, 120)}`);
+}
+
+async function picture(page, file, width, scheme) {
+  const name = path.relative(process.cwd(), file).replaceAll(/[^\w-]+/g, "_");
+  await page.screenshot({ path: path.join(pictures, `${name}-${width}-${scheme}.png`), fullPage: true });
+}
+
+// All widths in both schemes, of one load of a page.
+async function visit(browser, file, scripted) {
+  let at = "";
+  const say = (text) => console.log(`${file}${at}, JavaScript ${scripted ? "on" : "off"}: ${text}`);
+  const context = await browser.newContext({ javaScriptEnabled: scripted });
   const page = await context.newPage();
   const url = pathToFileURL(path.resolve(file)).href;
-  page.on("console", (m) => { if (m.type() === "error") wrong.push(`console: ${m.text()}`); });
-  page.on("pageerror", (e) => wrong.push(`error: ${e.message}`));
-  page.on("dialog", (d) => { wrong.push(`a script of a name ran: ${d.message()}`); d.dismiss(); });
-  page.on("request", (r) => { if (r.url() !== url && !r.url().startsWith("data:") && path.basename(r.url()) !== "search.js") wrong.push(`loads ${r.url()}`); });
+  page.on("console", (m) => { if (m.type() === "error") say(`console: ${m.text()}`); });
+  page.on("pageerror", (e) => say(`error: ${e.message}`));
+  page.on("dialog", (d) => { say(`a script of a name ran: ${d.message()}`); d.dismiss(); });
+  page.on("request", (r) => { if (r.url() !== url && !r.url().startsWith("data:") && path.basename(r.url()) !== "search.js") say(`loads ${r.url()}`); });
   await page.goto(url);
-  wrong.push(...(await page.evaluate(look, scripted)));
-  if (scripted && width !== 820) {
-    await page.evaluate(() => document.querySelectorAll("details").forEach((d) => (d.open = true)));
-    await page.evaluate(axe);
-    const found = await page.evaluate(() => window.axe.run(document));
-    for (const v of found.violations) wrong.push(`axe ${v.id}: ${v.nodes.length} times, as ${v.nodes[0].html.slice(0, 120)}`);
-    wrong.push(...(await search(page)));
+  for (const width of widths) {
+    for (const scheme of ["light", "dark"]) {
+      at = ` at ${width} px, ${scheme}`;
+      await page.setViewportSize({ width, height: 900 });
+      await page.emulateMedia({ colorScheme: scheme });
+      if (scripted) await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => setTimeout(done)))); // what the page does about its new width
+      for (const text of await page.evaluate(look, scripted)) say(text);
+      if (pictures && scripted) await picture(page, file, width, scheme);
+    }
   }
-  if (pictures && scripted) {
-    const name = path.relative(process.cwd(), file).replaceAll(/[^\w-]+/g, "_");
-    await page.screenshot({ path: path.join(pictures, `${name}-${width}-${colorScheme}.png`), fullPage: true });
+  if (scripted) {
+    await page.evaluate(() => document.querySelectorAll("details").forEach((d) => (d.open = true)));
+    for (const [width, scheme] of [[360, "light"], [1440, "dark"]]) {
+      at = ` at ${width} px, ${scheme}`;
+      await page.setViewportSize({ width, height: 900 });
+      await page.emulateMedia({ colorScheme: scheme });
+      for (const text of await accessible(page)) say(text);
+    }
+    for (const text of await search(page)) say(text);
   }
   await context.close();
-  return wrong;
 }
 
 const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });
 for (const file of pages) {
-  for (const scheme of ["light", "dark"]) {
-    for (const width of widths) {
-      for (const scripted of [true, false]) {
-        for (const text of await visit(browser, file, width, scheme, scripted)) console.log(`${file} at ${width} px, ${scheme}, JavaScript ${scripted ? "on" : "off"}: ${text}`);
-      }
-    }
-  }
+  await visit(browser, file, true);
+  await visit(browser, file, false);
 }
 await browser.close();
