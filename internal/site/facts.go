@@ -54,9 +54,10 @@ func OfStudy(name string, s outcome.Study, d doc.Document, a audited.Audit) Entr
 	return e
 }
 
-// OfRuns is an import, a series or a run with its report. The text is what its document says of
-// itself, where hardware may be named.
+// OfRuns is an import, a series or a run with its report, under the title of its document, which
+// may name hardware.
 func OfRuns(name, title string, sides []report.Side, d doc.Document, a audited.Audit) Entry {
+	d.Body.Title = cmp.Or(title, d.Body.Title)
 	e := Entry{Name: name, Title: title, Document: d, Audit: a}
 	var all []measurement
 	for i := range sides {
