@@ -1,7 +1,7 @@
 # make check is the gate: every commit passes it.
 GO ?= go
 
-.PHONY: check fmt vet fix lint test fuzz docs build release predict-accuracy calibration tune-science catalogue pages
+.PHONY: check fmt vet fix lint test fuzz docs build release docs-site predict-accuracy calibration tune-science catalogue pages
 
 check: fmt vet fix lint test
 
@@ -58,6 +58,12 @@ docs:
 	$(GO) test ./internal/cli -run 'TestGenerated' -update
 	$(GO) test ./internal/result -run 'TestMetricsReference' -update
 	$(GO) test ./internal/interop/translate -run 'TestDocuments' -update
+
+# The documents as a site of static pages: bin/docs-site/index.html, or make docs-site SITE=DIR.
+SITE ?= $(CURDIR)/bin/docs-site
+
+docs-site:
+	$(GO) test ./internal/test/docsite -count 1 -run 'TestSite$$' -out $(SITE)
 
 # Accuracy of predictions against published blocks: ten minutes on two idle cores.
 predict-accuracy:

@@ -120,6 +120,7 @@ var modules = map[string][]string{
 	"github.com/containerd/errdefs":            {"deploy/docker"},
 	"github.com/opencontainers/image-spec":     {"deploy/docker"},
 	"github.com/google/go-cmp":                 nil,
+	"github.com/yuin/goldmark":                 nil,
 	"github.com/rogpeppe/go-internal":          nil,
 	"github.com/santhosh-tekuri/jsonschema/v6": nil,
 }

@@ -35,8 +35,15 @@ func TestDocuments(t *testing.T) {
 		t.Fatal(err)
 	}
 	sessions := 0
-	for _, name := range []string{"README.md"} {
-		path := filepath.Join(root, name)
+	paths, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	if err != nil || len(paths) == 0 {
+		t.Fatal(err, len(paths))
+	}
+	for _, path := range append(paths, filepath.Join(root, "README.md")) {
+		name, err := filepath.Rel(root, path)
+		if err != nil {
+			t.Fatal(err)
+		}
 		text, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)

@@ -39,6 +39,8 @@ func TestGenerated(t *testing.T) {
 		"findings.md":       findingsMarkdown(document.Checks()),
 		"study.schema.json": string(schema),
 		"from-vllm.md":      fromVLLMMarkdown(),
+		"commands.md":       commandsMarkdown(),
+		"../CHANGELOG.md":   changelog(t),
 	} {
 		path := filepath.Join("..", "..", "docs", name)
 		if *update {
@@ -61,6 +63,44 @@ func TestGenerated(t *testing.T) {
 func fromVLLMMarkdown() string {
 	fs := newBench(console.Env{}).Flags()
 	return vllmbench.Document(func(name string) bool { return fs.Lookup(name) != nil }, workload.Datasets())
+}
+
+// changelog is what users see of the notes in changes: what is not released yet, then each release
+// by the name of its directory, the newest first.
+func changelog(t *testing.T) string {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString("# Changes\n\nMade of the notes in [changes](changes): `make docs` writes it anew.\n")
+	releases, err := filepath.Glob("../../changes/*")
+	if err != nil || len(releases) == 0 {
+		t.Fatal(err, len(releases))
+	}
+	slices.SortFunc(releases, func(a, b string) int {
+		next := func(dir string) bool { return filepath.Base(dir) == "unreleased" }
+		if next(a) != next(b) {
+			return map[bool]int{true: -1, false: 1}[next(a)]
+		}
+		return strings.Compare(b, a)
+	})
+	for _, dir := range releases {
+		title := filepath.Base(dir)
+		if title == "unreleased" {
+			title = "Not released yet"
+		}
+		fmt.Fprintf(&b, "\n## %s\n\n", title)
+		notes, err := filepath.Glob(filepath.Join(dir, "*.md"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range notes {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintf(&b, "- %s\n", strings.NewReplacer("\n", "\n  ", "](../../", "](").Replace(strings.TrimSpace(string(text))))
+		}
+	}
+	return b.String()
 }
 
 // findingsMarkdown is the reference of all types of findings as a document.

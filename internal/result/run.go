@@ -1,11 +1,11 @@
 package result
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"perflab/internal/stat"
@@ -40,30 +40,21 @@ type Header struct {
 	Host      Host            `json:"host"`
 	Invoked   string          `json:"invoked,omitempty"` // the command line that made the run, secrets replaced; "": a study made it, or another client
 
-	Clock       string `json:"clock,omitempty"`                // who stamps reads: ClockKernel, ClockMonotonic; "": not known
-	LateReads   bool   `json:"late_reads,omitzero"`            // calls tell of the reads that were made late, in Call.Late
-	Cache       string `json:"cache,omitempty"`                // unique, reset, warm, shared
-	Sharing     bool   `json:"shares_prefixes,omitempty"`      // the workload does, within the run and on purpose
-	Lengths     string `json:"output_lengths,omitempty"`       // LengthsExact, LengthsFixed; "": an answer may end by itself
-	KnownInput  bool   `json:"input_lengths_known,omitempty"`  // Call.WantIn is what the prompts have, and no estimate of it
-	Fingerprint string `json:"workload_fingerprint,omitempty"` // equal for two runs that sent the same
-	Tokenizer   string `json:"tokenizer,omitempty"`            // that lengths were counted by
-
-	// TokenizerFrom is where that tokenizer was found, where the run did not name its file, or why
-	// lengths are estimates.
-	TokenizerFrom string `json:"tokenizer_from,omitempty"`
-
-	SelfCheck *SelfCheck `json:"self_check,omitempty"` // error bars of this client on this machine, where measured
-	Imported  *Imported  `json:"imported,omitempty"`   // another client measured it; nil: we did
+	Clock         string     `json:"clock,omitempty"`                // who stamps reads: ClockKernel, ClockMonotonic; "": not known
+	LateReads     bool       `json:"late_reads,omitzero"`            // calls tell of the reads that were made late, in Call.Late
+	Cache         string     `json:"cache,omitempty"`                // unique, reset, warm, shared
+	Sharing       bool       `json:"shares_prefixes,omitempty"`      // the workload does, within the run and on purpose
+	Lengths       string     `json:"output_lengths,omitempty"`       // LengthsExact, LengthsFixed; "": an answer may end by itself
+	KnownInput    bool       `json:"input_lengths_known,omitempty"`  // Call.WantIn is what the prompts have, and no estimate of it
+	Fingerprint   string     `json:"workload_fingerprint,omitempty"` // equal for two runs that sent the same
+	Tokenizer     string     `json:"tokenizer,omitempty"`            // that lengths were counted by
+	TokenizerFrom string     `json:"tokenizer_from,omitempty"`       // where that was found, or why lengths are estimates
+	SelfCheck     *SelfCheck `json:"self_check,omitempty"`           // error bars of this client on this machine, where measured
+	Imported      *Imported  `json:"imported,omitempty"`             // another client measured it; nil: we did
 }
 
 // CountedBy says by what the lengths of prompts were counted; "" where that is not known.
-func (h Header) CountedBy() string {
-	if h.Tokenizer == "" || h.TokenizerFrom == "" {
-		return cmp.Or(h.Tokenizer, h.TokenizerFrom)
-	}
-	return h.Tokenizer + " " + h.TokenizerFrom
-}
+func (h Header) CountedBy() string { return strings.TrimSpace(h.Tokenizer + " " + h.TokenizerFrom) }
 
 // Who takes the stamp of a read.
 const (
