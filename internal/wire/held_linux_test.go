@@ -107,7 +107,7 @@ func TestHeldUp(t *testing.T) {
 			apart++
 		}
 	}
-	if apart == 0 && haveKernelStamps {
+	if apart == 0 && haveKernelStamps() {
 		t.Error("no message has the stamp of its own packet")
 	}
 }

@@ -364,3 +364,22 @@ func TestReadAllocates(t *testing.T) {
 		t.Errorf("%d reads", x.Reads)
 	}
 }
+
+// TestWithoutKernelStamps: a kernel that stamps nothing, as that of a sandbox, fails no request;
+// another refusal does.
+func TestWithoutKernelStamps(t *testing.T) {
+	for refusal, want := range map[error]string{
+		os.NewSyscallError("setsockopt", unix.ENOPROTOOPT): "ok",
+		os.NewSyscallError("setsockopt", unix.EBADF):       "",
+	} {
+		tr := New(Config{URL: listen(t, each(short))})
+		defer tr.Close()
+		tr.fast.stampReads = func(uintptr) error { return refusal }
+		var got kept
+		x := Exchange{Start: time.Now(), Sink: &got}
+		err := tr.Do(t.Context(), &x)
+		if string(got.body) != want || (err == nil) != (want == "ok") || want == "" && !errors.Is(err, unix.EBADF) {
+			t.Errorf("%v: body %q, error %v", refusal, got.body, err)
+		}
+	}
+}

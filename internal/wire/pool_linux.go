@@ -30,7 +30,8 @@ type pool struct {
 
 	spread int // loops
 
-	detaching sync.Mutex
+	detaching  sync.Mutex
+	stampReads func(fd uintptr) error
 
 	mu    sync.Mutex
 	loops []*loop // begin with the first connection; not changed once shut
@@ -44,7 +45,7 @@ type pool struct {
 func newPool(cfg Config) *pool {
 	enoughProcessors()
 	spread := max(1, min(8, runtime.GOMAXPROCS(0)/2))
-	return &pool{addr: address(cfg), head: head(cfg), dialer: net.Dialer{Timeout: dialTimeout}, spread: spread}
+	return &pool{addr: address(cfg), head: head(cfg), dialer: net.Dialer{Timeout: dialTimeout}, spread: spread, stampReads: stampReads}
 }
 
 // begin starts the loops; mu is held.
@@ -243,7 +244,8 @@ func (p *pool) detach(nc net.Conn) (fd int, err error) {
 	}
 	var dup error
 	err = rc.Control(func(s uintptr) {
-		if dup = stampReads(s); dup != nil {
+		// Without the kernel's stamps reads have our own, and [Transport.Clock] says so.
+		if dup = p.stampReads(s); dup != nil && !errors.Is(dup, unix.ENOPROTOOPT) {
 			return
 		}
 		fd, dup = unix.FcntlInt(s, unix.F_DUPFD_CLOEXEC, 0)

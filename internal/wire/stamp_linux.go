@@ -4,6 +4,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"sync"
 	"syscall"
 	"unsafe"
 
@@ -74,7 +75,16 @@ func stampReads(fd uintptr) error {
 	return os.NewSyscallError("setsockopt", unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1))
 }
 
-const haveKernelStamps = true
+// haveKernelStamps says whether the kernel stamps what it receives: those of some sandboxes and
+// emulators do not.
+var haveKernelStamps = sync.OnceValue(func() bool {
+	keep := keepStamping()
+	if keep == nil {
+		return false
+	}
+	keep.Close()
+	return true
+})
 
 // keepStamping opens a socket that asks for stamps and does nothing else. The
 // kernel stamps packets only while some socket wants it, and begins a moment

@@ -8,7 +8,7 @@ import (
 	"net"
 )
 
-const haveKernelStamps = false
+func haveKernelStamps() bool { return false }
 
 func keepStamping() io.Closer { return nil }
 

@@ -77,7 +77,7 @@ func newStandard(cfg Config) *standard {
 
 // clock is who stamps the reads of the connections that dial opens.
 func (s *standard) clock() string {
-	if haveKernelStamps && s.cfg.Dial == nil {
+	if haveKernelStamps() && s.cfg.Dial == nil {
 		return Kernel
 	}
 	return Monotonic
