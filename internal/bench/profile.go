@@ -6,6 +6,17 @@ import (
 	"perflab/internal/openai"
 )
 
+// profiled makes a measurement while every server is profiled, where the spec wants it; note is what
+// is to be said of that.
+func (b Runner) profiled(ctx context.Context, clients []*openai.Client, measure func() (*Outcome, error)) (out *Outcome, note string, err error) {
+	stop, err := b.profile(ctx, clients)
+	if err != nil {
+		return nil, "", err
+	}
+	out, err = measure()
+	return out, stop(), err
+}
+
 // profile starts the profiler of every server, where the spec wants it. stop ends them,
 // also of a run that was interrupted, and says what went wrong with that: the calls
 // have been measured then.

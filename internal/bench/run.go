@@ -72,12 +72,7 @@ func (b Runner) Run(ctx context.Context) (*Outcome, error) {
 	if err := b.open(ctx, w, clients); err != nil {
 		return nil, err
 	}
-	unprofile, err := b.profile(ctx, clients)
-	if err != nil {
-		return nil, err
-	}
-	out, err := b.measure(ctx, h, w, tok, clients, cache, rec)
-	profileNote := unprofile()
+	out, profileNote, err := b.profiled(ctx, clients, func() (*Outcome, error) { return b.measure(ctx, h, w, tok, clients, cache, rec) })
 	if out != nil {
 		out.Notes = notes(note, b.instead, capacity, cacheNote, profileNote, w.Known(), droppedRows(w), conversations(w, out.Client))
 	}

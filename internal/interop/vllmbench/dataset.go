@@ -150,14 +150,14 @@ func imageSizes(config string) (string, error) {
 }
 
 // inputLen and outputLen are one flag for all datasets, which goes before theirs.
-func (t *translation) inputLen(it item) error {
+func inputLen(t *translation, it item) error {
 	if !t.drawn() {
 		t.give("random-input-len", it.values...)
 	}
 	return nil
 }
 
-func (t *translation) outputLen(it item) error {
+func outputLen(t *translation, it item) error {
 	name := map[string]string{
 		"random": "random-output-len", "random-mm": "random-output-len", "sharegpt": "sharegpt-output-len",
 		"prefix_repetition": "prefix-repetition-output-len", "custom": "custom-output-len", "hf": "hf-output-len",
@@ -176,7 +176,7 @@ func (t *translation) outputLen(it item) error {
 }
 
 // ofLines is a flag of datasets that have rows; others have nothing to choose from.
-func (t *translation) ofLines(it item) error {
+func ofLines(t *translation, it item) error {
 	if slices.Contains([]string{"random", "random-mm", "prefix_repetition", "timed_trace"}, t.data) {
 		return nil
 	}
@@ -184,7 +184,7 @@ func (t *translation) ofLines(it item) error {
 }
 
 // randomLen gives a length, unless a flag for all datasets or a scenario says it.
-func (t *translation) randomLen(it item) error {
+func randomLen(t *translation, it item) error {
 	if t.has(strings.TrimPrefix(it.name, "random-")) || t.drawn() {
 		return nil
 	}
@@ -200,8 +200,8 @@ func (t *translation) drawn() bool {
 // varies reports whether lengths are to vary.
 func (t *translation) varies() bool { return strings.Trim(t.value("random-range-ratio"), "0.") != "" }
 
-// prompts gives the number of requests: texts in batches are fewer.
-func (t *translation) prompts(it item) error {
+// numPrompts gives the number of requests: texts in batches are fewer.
+func numPrompts(t *translation, it item) error {
 	n, err := strconv.Atoi(t.value(it.name))
 	if b := t.batch(); err == nil && b > 1 && t.pools() && strings.HasPrefix(t.data, "random") {
 		t.give(it.name, strconv.Itoa((n+b-1)/b))

@@ -7,8 +7,8 @@ func datasetRows() []Row {
 	file := "data sets are read from files: --dataset-name and --dataset-path"
 	return slices.Concat(
 		of(randoms,
-			Row{Name: "random-input-len", State: Same, do: (*translation).randomLen},
-			Row{Name: "random-output-len", State: Same, do: (*translation).randomLen},
+			Row{Name: "random-input-len", State: Same, do: randomLen},
+			Row{Name: "random-output-len", State: Same, do: randomLen},
 			Row{Name: "random-range-ratio", State: Differs, Ours: "`--random-range-ratio`, `--scenario`", do: (*translation).rangeRatio,
 				Note: "one number for both lengths; two become `--scenario U(least,most)/(least,most)`"},
 			same("random-prefix-len", ""),
@@ -16,10 +16,10 @@ func datasetRows() []Row {
 		),
 		of("random-rerank", refused("no-reranker", "embeddings are not compared with each other: give --backend score --scenario 'R(1024,100)'")),
 		of("random-mm",
-			Row{Name: "random-mm-base-items-per-request", State: Differs, Ours: "`--random-images`", do: (*translation).drop},
+			Row{Name: "random-mm-base-items-per-request", State: Differs, Ours: "`--random-images`", do: leaveOut},
 			Row{Name: "random-mm-num-mm-items-range-ratio", State: Refused, do: refusedUnless("0", "0.0"), Note: "every request has the same number of images: leave it out"},
-			Row{Name: "random-mm-limit-mm-per-prompt", State: Differs, Ours: "`--random-images`", do: (*translation).drop, Note: "no more images than it allows"},
-			Row{Name: "random-mm-bucket-config", State: Differs, Ours: "`--random-image-size`", do: (*translation).drop,
+			Row{Name: "random-mm-limit-mm-per-prompt", State: Differs, Ours: "`--random-images`", do: leaveOut, Note: "no more images than it allows"},
+			Row{Name: "random-mm-bucket-config", State: Differs, Ours: "`--random-image-size`", do: leaveOut,
 				Note: "width before height, as 256x256:0.5,1280x720:0.5; videos are refused"},
 			accepted("enable-multimodal-chat", "with `--backend openai-chat` text and images are messages anyway"),
 		),
@@ -47,7 +47,7 @@ const jsonlOf = `write its prompts as lines of JSON, {"prompt": "...", "output_t
 
 // trace is a flag that says of a trace what is so in the one format that is read.
 func trace(name, only string) Row {
-	return Row{Name: name, State: Accepted, do: (*translation).drop, Note: "a trace of Mooncake's format has " + only + " there; others are refused"}
+	return Row{Name: name, State: Accepted, do: leaveOut, Note: "a trace of Mooncake's format has " + only + " there; others are refused"}
 }
 
 // Choice is a value of one of vLLM's flags, and what it is in perflab bench.

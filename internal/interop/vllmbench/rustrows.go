@@ -3,15 +3,15 @@ package vllmbench
 // rustRows are the flags that only the client in Rust has.
 func rustRows() []Row {
 	return []Row{
-		{Name: "num-runs", State: Differs, Ours: "`--repeat`", do: (*translation).runs, Note: "with other seeds in each run"},
-		{Name: "reset-prefix-cache", State: Differs, Ours: "`--cache reset`", do: (*translation).reset},
+		{Name: "num-runs", State: Differs, Ours: "`--repeat`", do: numRuns, Note: "with other seeds in each run"},
+		{Name: "reset-prefix-cache", State: Differs, Ours: "`--cache reset`", do: resetCache},
 		{Name: "sweep-max-concurrency", State: Differs, Ours: "`--sweep concurrency=...`", do: sweep("concurrency"), Note: "in ascending order"},
 		{Name: "sweep-request-rate", State: Differs, Ours: "`--sweep rate=...`", do: sweep("rate"), Note: "in ascending order; inf is refused, `--sweep rate=auto` has all requests at once"},
 		refused("sweep-num-prompts-factor", "every run of --sweep has --num-prompts requests, or --duration: give one of them"),
 		said("sweep-summary-percentiles", "the table of --sweep has its own columns, and --metric-percentiles adds percentiles"),
 		refused("compare", "perflab compare RUN RUN compares runs, with intervals, and takes vLLM's result files too"),
 		refused("dry-run", "nothing prints the prompts alone: --num-prompts 1 makes the shortest run"),
-		{Name: "prompt-token-ids", State: Differs, Ours: "`--random-ids`", do: (*translation).ids, Note: "needs `--tokenizer`"},
+		{Name: "prompt-token-ids", State: Differs, Ours: "`--random-ids`", do: randomIDs, Note: "needs `--tokenizer`"},
 		refused("max-model-len", "requests are not filtered by the context: give lengths that fit, which the server checks"),
 		refused("random-cache-hit-fraction", "give --dataset-name shared-prefix, whose groups share a prompt's beginning"),
 		refused("random-cache-ratio", "give --dataset-name shared-prefix, whose groups share a prompt's beginning"),

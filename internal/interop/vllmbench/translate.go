@@ -105,8 +105,8 @@ func (t *translation) pools() bool {
 	return strings.Contains(t.api(), "embeddings") || strings.Contains(t.api(), "pooling") || strings.Contains(t.api(), "rerank")
 }
 
-// drop leaves a flag out whose meaning is elsewhere.
-func (t *translation) drop(item) error { return nil }
+// leaveOut leaves a flag out whose meaning is elsewhere.
+func leaveOut(t *translation, _ item) error { return nil }
 
 // pass gives a flag as it is.
 func (t *translation) pass(it item) error {
@@ -153,9 +153,7 @@ func (t *translation) backend(it item) error {
 	return nil
 }
 
-func (t *translation) endpointType(it item) error { return t.backend(it) }
-
-func (t *translation) unlessURL(it item) error {
+func unlessURL(t *translation, it item) error {
 	if t.serve && t.has("base-url") {
 		return nil // which vLLM prefers
 	}
@@ -171,7 +169,7 @@ func (t *translation) sampled(it item) error {
 	return t.pass(it)
 }
 
-func (t *translation) logprobs(it item) error {
+func logprobs(t *translation, it item) error {
 	if !t.completes() {
 		t.note("--logprobs has no effect with --backend %s, as in vllm bench serve", t.api())
 		return nil
@@ -187,7 +185,7 @@ func (t *translation) logprobs(it item) error {
 	return nil
 }
 
-func (t *translation) tokenizerMode(it item) error {
+func tokenizerMode(t *translation, it item) error {
 	if mode := t.value(it.name); !slices.Contains([]string{"auto", "hf", "slow"}, mode) {
 		t.note("--tokenizer-mode %s: a tokenizer.json is read whatever the mode; other forms of a tokenizer are not", mode)
 	}
@@ -195,7 +193,7 @@ func (t *translation) tokenizerMode(it item) error {
 }
 
 // burstiness has an effect with a rate alone; 1 has none at all.
-func (t *translation) burstiness(it item) error {
+func burstiness(t *translation, it item) error {
 	rate := cmp.Or(t.value("request-rate"), "inf")
 	if rate != "inf" || t.has("ramp-up-strategy", "steps", "sweep", "find-max", "sweep-request-rate") {
 		return t.pass(it)
@@ -210,8 +208,8 @@ func (t *translation) burstiness(it item) error {
 	return nil
 }
 
-// rate gives the rate, which a trace that keeps its own times does not have.
-func (t *translation) rate(it item) error {
+// ownRate gives the rate, which a trace that keeps its own times does not have.
+func ownRate(t *translation, it item) error {
 	if t.data == "timed_trace" && !t.has("no-self-timed") {
 		t.note("--request-rate has no effect with the trace's own times, as in vllm bench serve: --no-self-timed replaces them")
 		return nil
@@ -220,7 +218,7 @@ func (t *translation) rate(it item) error {
 }
 
 // sections translates the names that vLLM has for others of perflab's.
-func (t *translation) sections(it item) error {
+func sections(t *translation, it item) error {
 	names := map[string]string{"client_queue_time": "queue", "e2el_including_client_queue": "e2el_due"}
 	for _, v := range it.values {
 		list := strings.Split(v, ",")
@@ -235,7 +233,7 @@ func (t *translation) sections(it item) error {
 
 // saved gives a flag of the result file, without which it says nothing but,
 // for a plot, its name.
-func (t *translation) saved(it item) error {
+func saved(t *translation, it item) error {
 	switch {
 	case t.has("save-result", "append-result"):
 		return t.pass(it)
@@ -245,8 +243,8 @@ func (t *translation) saved(it item) error {
 	return needing("save-result")(t, it)
 }
 
-// page gives the name of the page that stands for vLLM's plots.
-func (t *translation) page(item) error {
+// plotPage gives the name of the page that stands for vLLM's plots.
+func plotPage(t *translation, _ item) error {
 	if t.has("html") || slices.ContainsFunc(t.out, func(a string) bool { return strings.HasPrefix(a, "--html=") }) {
 		return nil
 	}
@@ -269,16 +267,16 @@ func (t *translation) page(item) error {
 	return nil
 }
 
-func (t *translation) runs(it item) error {
+func numRuns(t *translation, it item) error {
 	if v := t.value(it.name); v != "1" {
 		t.give("repeat", v)
 	}
 	return nil
 }
 
-func (t *translation) reset(item) error { return nil } // finish gives the policy
+func resetCache(t *translation, _ item) error { return nil } // finish gives the policy
 
-func (t *translation) ids(item) error {
+func randomIDs(t *translation, _ item) error {
 	t.give("random-ids")
 	return nil
 }
