@@ -1,17 +1,12 @@
 package deploy
 
 import (
-	"bytes"
-	"crypto/rand"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
 
 	"perflab/internal/hardware"
-	"perflab/internal/proc"
 )
 
 // HostEntry is one machine of an inventory. What is left out comes from the ssh
@@ -66,53 +61,4 @@ func validateHosts(hosts []HostEntry) error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// Ports that are chosen for machines whose kernel cannot be asked to choose one: of
-// below the range from which the kernel takes those of outgoing connections.
-const (
-	lowestPort     = 20000
-	highestPort    = 60000
-	fewestPorts    = 2000
-	usualEphemeral = 32768
-)
-
-// lastPort is where the search for ports goes on, so that no two deployments of a
-// perflab are given the same before either listens. Each perflab begins elsewhere.
-var lastPort = func() *atomic.Uint32 {
-	var b [4]byte
-	rand.Read(b[:]) // does not fail
-	a := new(atomic.Uint32)
-	a.Store(binary.NativeEndian.Uint32(b[:]))
-	return a
-}()
-
-// freePorts chooses ports that do not appear as a local one in a machine's tables:
-// ip_local_port_range, then net/tcp and net/tcp6 of its /proc.
-func freePorts(tables []byte, n int) ([]int, error) {
-	low, high := lowestPort, highestPort
-	ephemeral := usualEphemeral
-	for line := range bytes.Lines(tables) {
-		if from, _, ok := proc.ParsePortRange(line); ok {
-			ephemeral = from
-		}
-	}
-	if ephemeral >= lowestPort+fewestPorts {
-		high = min(high, ephemeral)
-	}
-	used := map[int]bool{}
-	for s := range proc.Sockets(tables) {
-		used[s.Port] = true
-	}
-	var ports []int
-	for range high - low {
-		if len(ports) == n {
-			return ports, nil
-		}
-		p := low + int(lastPort.Add(1)%uint32(high-low))
-		if !used[p] {
-			ports = append(ports, p)
-		}
-	}
-	return nil, fmt.Errorf("%d of %d ports from %d to %d are free", len(ports), n, low, high-1)
 }

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -142,5 +144,31 @@ func TestScriptLimit(t *testing.T) {
 	k := Keeper{Silence: 100 * time.Millisecond}
 	if s := k.script("@x:", "keep", Record{Marker: "A=b'c"}, time.Second); !strings.Contains(s, "k_limit='1'\n") || !strings.Contains(s, `k_marker='A=b'\''c'`) {
 		t.Errorf("script begins %q", s[:100])
+	}
+}
+
+// TestChoosePorts: ports of this machine are distinct, free, and none that the kernel gives to
+// whoever asks for any.
+func TestChoosePorts(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	tables, _ := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")
+	low, high := portRange(tables)
+	ports, err := ChoosePorts("127.0.0.1", 20)
+	if err != nil || len(ports) != 20 {
+		t.Fatal(ports, err)
+	}
+	seen := map[int]bool{}
+	for _, p := range ports {
+		if seen[p] || p < low || p >= high {
+			t.Errorf("port %d of %v, from %d to %d", p, ports, low, high)
+		}
+		seen[p] = true
+	}
+	if ports, err := ChoosePorts("192.0.2.1", 1); err == nil {
+		t.Errorf("ports %v of an address that is not of this machine", ports)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -96,18 +95,9 @@ type local struct {
 	fence  Fence
 }
 
-// Ports chooses ports on the loopback interface. All are held until the last is
-// chosen, so they are distinct.
-func (h local) Ports(_ context.Context, _ string, n int) (ports []int, err error) {
-	for range n {
-		l, err := net.Listen("tcp", loopback+":0")
-		if err != nil {
-			return nil, err
-		}
-		defer l.Close()
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
-	}
-	return ports, nil
+// Ports chooses ports on the loopback interface.
+func (h local) Ports(_ context.Context, _ string, n int) ([]int, error) {
+	return ChoosePorts(loopback, n)
 }
 
 // program finds the program of a command as a child would: relative to the

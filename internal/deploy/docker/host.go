@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"net/netip"
 	"os"
 	"slices"
@@ -57,22 +56,14 @@ func (e *engine) checkSpec(s deploy.Spec) error {
 // Ports chooses ports that are free in the container that runs already, else on this
 // machine, all held until the last is chosen. Of another Docker host only the start
 // itself tells which are taken.
-func (h *host) Ports(ctx context.Context, node string, n int) (ports []int, err error) {
+func (h *host) Ports(ctx context.Context, node string, n int) ([]int, error) {
 	if err := oneNode(node); err != nil {
 		return nil, err
 	}
 	if h.settings.Container != "" {
 		return h.keeper(h.attached.id).Ports(ctx, "", n)
 	}
-	for range n {
-		l, err := net.Listen("tcp4", net.JoinHostPort(h.bind(), "0"))
-		if err != nil {
-			return nil, err
-		}
-		defer l.Close()
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
-	}
-	return ports, nil
+	return deploy.ChoosePorts(h.bind(), n)
 }
 
 // Spawn creates a container, copies the process's files into it and starts it.
