@@ -19,8 +19,9 @@ import (
 
 // addCompletions has shells complete the values of flags, and what the commands take.
 func addCompletions(root *cobra.Command) {
+	metricNames := namesOf(result.Metrics, func(m result.Metric) string { return m.Name })
 	values := map[string]func() []string{
-		"model": models, "gpu": accelerators, "dataset-name": workload.Datasets, "backend": openai.Backends,
+		"model": namesOf(arch.Models, func(m arch.Model) string { return m.Name }), "gpu": namesOf(arch.Accelerators, func(a arch.Accelerator) string { return a.Name }), "dataset-name": workload.Datasets, "backend": openai.Backends,
 		"strategy": study.Strategies, "objective": metricNames, "metrics": metricNames, "latency": metricNames, "until-metric": metricNames,
 		"percentile-metrics": result.Families,
 		"cache": func() []string {
@@ -43,7 +44,7 @@ func addCompletions(root *cobra.Command) {
 		})
 		switch c.Name() {
 		case "engines":
-			c.ValidArgsFunction = oneOf(engineNames)
+			c.ValidArgsFunction = oneOf(namesOf(engine.All, func(e *engine.Engine) string { return e.Name }))
 		case "tune":
 			c.ValidArgsFunction = filesNamed("yaml", "yml")
 		case "report", "compare", "export", "audit":
@@ -75,7 +76,7 @@ func filesNamed(endings ...string) cobra.CompletionFunc {
 // runsAndFiles completes the runs and studies where they are put by default, and files.
 func runsAndFiles(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	var out []cobra.Completion
-	for _, facts := range []string{"header.json", "series.json", "study.json"} {
+	for _, facts := range []string{"header.json", "sweep.json", "repeat.json", "study.json"} {
 		found, err := filepath.Glob(filepath.Join("perflab-out", "*", facts))
 		if err != nil {
 			continue // the pattern is right
@@ -87,36 +88,15 @@ func runsAndFiles(_ *cobra.Command, _ []string, typed string) ([]cobra.Completio
 		}
 	}
 	slices.Sort(out)
-	if len(out) == 0 {
-		return nil, cobra.ShellCompDirectiveDefault
-	}
 	return out, cobra.ShellCompDirectiveDefault
 }
 
-func models() (names []string) {
-	for _, m := range arch.Models() {
-		names = append(names, m.Name)
+// namesOf are the names of all of a kind.
+func namesOf[T any](all func() []T, name func(T) string) func() []string {
+	return func() (names []string) {
+		for _, x := range all() {
+			names = append(names, name(x))
+		}
+		return names
 	}
-	return names
-}
-
-func accelerators() (names []string) {
-	for _, a := range arch.Accelerators() {
-		names = append(names, a.Name)
-	}
-	return names
-}
-
-func engineNames() (names []string) {
-	for _, e := range engine.All() {
-		names = append(names, e.Name)
-	}
-	return names
-}
-
-func metricNames() (names []string) {
-	for _, m := range result.Metrics() {
-		names = append(names, m.Name)
-	}
-	return names
 }

@@ -98,7 +98,7 @@ func TestCompletion(t *testing.T) {
 	}
 	dir := t.TempDir()
 	t.Chdir(dir)
-	for _, run := range []string{"perflab-out/bench-1/header.json", "perflab-out/quickstart/study.json", "perflab-out/other/notes.txt"} {
+	for _, run := range []string{"perflab-out/bench-1/header.json", "perflab-out/quickstart/study.json", "perflab-out/sweep-1/sweep.json", "perflab-out/repeat-1/repeat.json", "perflab-out/other/notes.txt"} {
 		if err := os.MkdirAll(filepath.Dir(run), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -106,7 +106,7 @@ func TestCompletion(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := helpOf(t, "__complete", "report", "perf"); !strings.HasPrefix(got, "perflab-out/bench-1\nperflab-out/quickstart\n:") {
+	if got := helpOf(t, "__complete", "report", "perf"); !strings.HasPrefix(got, "perflab-out/bench-1\nperflab-out/quickstart\nperflab-out/repeat-1\nperflab-out/sweep-1\n:") {
 		t.Errorf("runs: %q", got)
 	}
 }
