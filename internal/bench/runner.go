@@ -80,8 +80,7 @@ func (b Runner) config(target string) openai.Config {
 	return openai.Config{
 		BaseURL: target, Backend: s.Backend, Endpoint: s.Endpoint, Model: s.Model,
 		APIKey: b.APIKey, Headers: s.Headers, ExtraBody: s.ExtraBody,
-		Temperature: s.Temperature, TopP: s.TopP, TopK: s.TopK, MinP: s.MinP,
-		FrequencyPenalty: s.FrequencyPenalty, PresencePenalty: s.PresencePenalty, RepetitionPenalty: s.RepetitionPenalty, Insecure: s.Insecure,
+		Sampling: s.Sampling, Insecure: s.Insecure,
 		FirstTokenTimeout: s.FirstTokenTimeout, IdleTimeout: s.IdleTimeout, TotalTimeout: s.TotalTimeout,
 	}
 }

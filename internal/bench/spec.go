@@ -33,14 +33,7 @@ type Spec struct {
 	ExtraBody json.RawMessage   `json:"extra_body,omitempty"`
 	Insecure  bool              `json:"insecure,omitempty"`
 
-	// Sampling parameters; nil: the server's default.
-	Temperature       *float64 `json:"temperature,omitempty"`
-	TopP              *float64 `json:"top_p,omitempty"`
-	TopK              *int     `json:"top_k,omitempty"`
-	MinP              *float64 `json:"min_p,omitempty"`
-	FrequencyPenalty  *float64 `json:"frequency_penalty,omitempty"`
-	PresencePenalty   *float64 `json:"presence_penalty,omitempty"`
-	RepetitionPenalty *float64 `json:"repetition_penalty,omitempty"`
+	openai.Sampling
 
 	Workload workload.Spec `json:"workload"`
 	Warmups  int           `json:"num_warmups"`

@@ -1,10 +1,8 @@
 package deploy
 
 import (
-	"errors"
 	"io/fs"
 	"os"
-	"os/exec"
 	"syscall"
 
 	"perflab/internal/proc"
@@ -39,20 +37,3 @@ func awaitExit(p *os.Process) *os.ProcessState {
 
 // survivors are none: nothing is known of what a process started.
 func (s scope) survivors() []proc.Process { return nil }
-
-// signal reaches no process.
-func (s scope) signal(syscall.Signal) {}
-
-func (s scope) remove() {}
-
-func signalExactly(identity, syscall.Signal) error { return nil }
-
-// guardable: there are no guards here.
-const guardable = false
-
-// GuardMain does nothing on this system: engines have no guard.
-func GuardMain() {}
-
-func spawnGuarded(j Job, _ *exec.Cmd, _ Fence) (Running, error) {
-	return nil, &InfraError{Op: j.Op, Err: errors.ErrUnsupported}
-}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"perflab/internal/engine"
 )
 
 // Ability is what a command can do here.
@@ -62,7 +64,7 @@ func benchAbility(r Report) Ability {
 	if s.Simulated {
 		text = "A simulated server answers at " + s.URL + " (SIMULATED)."
 	}
-	return Ability{"bench", Ready, text, fmt.Sprintf("perflab bench --base-url %s --model %s --num-prompts 100", s.URL, quoted(s.Models[0]))}
+	return Ability{"bench", Ready, text, fmt.Sprintf("perflab bench --base-url %s --model %s --num-prompts 100", s.URL, engine.Quote(s.Models[0]))}
 }
 
 func portsText() string {
@@ -72,16 +74,6 @@ func portsText() string {
 	}
 	return "the usual ports " + strings.Join(words, ", ") + " of this machine"
 }
-
-// quoted is a word of a shell.
-func quoted(word string) string {
-	if strings.ContainsFunc(word, func(c rune) bool { return !strings.ContainsRune(plainWord, c) }) {
-		return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-	}
-	return word
-}
-
-const plainWord = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/:@%+-"
 
 // tuneAbility is by what engines could be started on.
 func tuneAbility(r Report) Ability {
@@ -157,7 +149,7 @@ func predictLine(r Report) string {
 	if i := slices.IndexFunc(r.Models, func(m Model) bool { return m.Known }); i >= 0 {
 		model = r.Models[i].ID
 	}
-	return fmt.Sprintf("perflab predict --gpu %s -- vllm serve %s", gpu, quoted(model))
+	return fmt.Sprintf("perflab predict --gpu %s -- vllm serve %s", gpu, engine.Quote(model))
 }
 
 func selfcheckAbility(r Report) Ability {

@@ -16,11 +16,11 @@ const (
 // whatever way; false where another holds it.
 func Hold(f *os.File) (bool, error) {
 	for try := 1; ; try++ {
-		err := Lock(f)
+		err := lockFile(f)
 		switch {
 		case err == nil:
 			return true, nil
-		case !errors.Is(err, ErrLocked):
+		case !errors.Is(err, errLocked):
 			return false, err
 		case try == holdTries:
 			return false, nil
@@ -36,5 +36,5 @@ func Held(path string) bool {
 		return false
 	}
 	defer f.Close() // which ends the look
-	return errors.Is(look(f), ErrLocked)
+	return errors.Is(look(f), errLocked)
 }

@@ -2,5 +2,5 @@ package durable
 
 import "errors"
 
-// ErrLocked says that another process holds a file's lock.
-var ErrLocked = errors.New("another process holds the lock")
+// errLocked says that another process holds a file's lock.
+var errLocked = errors.New("another process holds the lock")

@@ -8,17 +8,17 @@ import (
 	"syscall"
 )
 
-// Lock makes a file this process's own for as long as it is open, or gives ErrLocked. The
+// lockFile makes a file this process's own for as long as it is open, or gives errLocked. The
 // kernel releases the lock when the process ends, in whatever way.
-func Lock(file *os.File) error { return flock(file, syscall.LOCK_EX) }
+func lockFile(file *os.File) error { return flock(file, syscall.LOCK_EX) }
 
-// look gives ErrLocked of what another process has locked.
+// look gives errLocked of what another process has locked.
 func look(file *os.File) error { return flock(file, syscall.LOCK_SH) }
 
 func flock(file *os.File, how int) error {
 	err := syscall.Flock(int(file.Fd()), how|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
-		return ErrLocked
+		return errLocked
 	}
 	return err
 }
@@ -31,7 +31,7 @@ func lockDirectory(path string) (*os.File, error) {
 	}
 	// A file system that has no locks for directories, as some networked ones, leaves
 	// it to the user that two do not make the same directory at once.
-	busy := errors.Is(Lock(dir), ErrLocked)
+	busy := errors.Is(lockFile(dir), errLocked)
 	// Another process may have published it before the lock was ours.
 	locked, err := dir.Stat()
 	if err != nil {

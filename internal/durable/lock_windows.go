@@ -12,17 +12,17 @@ import (
 // no file has.
 const beyond = 1 << 30
 
-// Lock makes a file this process's own for as long as it is open, or gives ErrLocked. The
+// lockFile makes a file this process's own for as long as it is open, or gives errLocked. The
 // system releases the lock when the process ends, in whatever way.
-func Lock(file *os.File) error { return lock(file, windows.LOCKFILE_EXCLUSIVE_LOCK) }
+func lockFile(file *os.File) error { return lock(file, windows.LOCKFILE_EXCLUSIVE_LOCK) }
 
-// look gives ErrLocked of what another process has locked.
+// look gives errLocked of what another process has locked.
 func look(file *os.File) error { return lock(file, 0) }
 
 func lock(file *os.File, how uint32) error {
 	err := windows.LockFileEx(windows.Handle(file.Fd()), how|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, &windows.Overlapped{OffsetHigh: beyond})
 	if errors.Is(err, windows.ERROR_LOCK_VIOLATION) || errors.Is(err, windows.ERROR_IO_PENDING) {
-		return ErrLocked
+		return errLocked
 	}
 	return err
 }
@@ -37,8 +37,8 @@ func lockDirectory(path string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = Lock(file)
-	if errors.Is(err, ErrLocked) {
+	err = lockFile(file)
+	if errors.Is(err, errLocked) {
 		err = &BusyError{path}
 	}
 	// Another process may have published it before the lock was ours.

@@ -315,7 +315,7 @@ func (a accuracyProbe) send(ctx context.Context, set []study.Question, tokens in
 	for _, target := range a.d.Targets() {
 		c, err := openai.New(openai.Config{
 			BaseURL: target, Backend: a.Bench.Backend, Model: a.servedName(), APIKey: a.APIKey,
-			Temperature: new(0.0), KeepText: true, Concurrency: limit,
+			Sampling: openai.Sampling{Temperature: new(0.0)}, KeepText: true, Concurrency: limit,
 		})
 		if err != nil {
 			return nil, err

@@ -63,12 +63,12 @@ func (cfg Config) dialect() (*dialect, error) {
 			return nil, fmt.Errorf("backend %s has no %s: leave it out", cfg.Backend, f.key)
 		}
 	}
-	return d, cfg.checkSampling()
+	return d, cfg.Sampling.check()
 }
 
-// checkSampling names a sampling parameter that no server takes.
-func (cfg Config) checkSampling() error {
-	if k := cfg.TopK; k != nil && *k < -1 {
+// check names a sampling parameter that no server takes.
+func (s Sampling) check() error {
+	if k := s.TopK; k != nil && *k < -1 {
 		return fmt.Errorf("top_k is %d: it must be a number of tokens, or 0 or -1 for all", *k)
 	}
 	for _, p := range []struct {
@@ -77,12 +77,12 @@ func (cfg Config) checkSampling() error {
 		ok   func(v float64) bool
 		what string
 	}{
-		{"temperature", cfg.Temperature, func(v float64) bool { return v >= 0 && v <= math.MaxFloat64 }, "a number from 0 on"},
-		{"top_p", cfg.TopP, func(v float64) bool { return v > 0 && v <= 1 }, "above 0 and at most 1"},
-		{"min_p", cfg.MinP, func(v float64) bool { return v >= 0 && v <= 1 }, "from 0 to 1"},
-		{"frequency_penalty", cfg.FrequencyPenalty, func(v float64) bool { return v >= -2 && v <= 2 }, "from -2 to 2"},
-		{"presence_penalty", cfg.PresencePenalty, func(v float64) bool { return v >= -2 && v <= 2 }, "from -2 to 2"},
-		{"repetition_penalty", cfg.RepetitionPenalty, func(v float64) bool { return v > 0 && v <= math.MaxFloat64 }, "above 0"},
+		{"temperature", s.Temperature, func(v float64) bool { return v >= 0 && v <= math.MaxFloat64 }, "a number from 0 on"},
+		{"top_p", s.TopP, func(v float64) bool { return v > 0 && v <= 1 }, "above 0 and at most 1"},
+		{"min_p", s.MinP, func(v float64) bool { return v >= 0 && v <= 1 }, "from 0 to 1"},
+		{"frequency_penalty", s.FrequencyPenalty, func(v float64) bool { return v >= -2 && v <= 2 }, "from -2 to 2"},
+		{"presence_penalty", s.PresencePenalty, func(v float64) bool { return v >= -2 && v <= 2 }, "from -2 to 2"},
+		{"repetition_penalty", s.RepetitionPenalty, func(v float64) bool { return v > 0 && v <= math.MaxFloat64 }, "above 0"},
 	} {
 		if p.v != nil && !p.ok(*p.v) {
 			return fmt.Errorf("%s is %g: it must be %s", p.name, *p.v, p.what)

@@ -22,6 +22,17 @@ const (
 	DefaultTotal      = 6 * time.Hour
 )
 
+// Sampling are the parameters by which tokens are drawn; nil: the server's default.
+type Sampling struct {
+	Temperature       *float64 `json:"temperature,omitempty"`
+	TopP              *float64 `json:"top_p,omitempty"`
+	TopK              *int     `json:"top_k,omitempty"`
+	MinP              *float64 `json:"min_p,omitempty"`
+	FrequencyPenalty  *float64 `json:"frequency_penalty,omitempty"`
+	PresencePenalty   *float64 `json:"presence_penalty,omitempty"`
+	RepetitionPenalty *float64 `json:"repetition_penalty,omitempty"`
+}
+
 // Config says which server to ask, how, and for how long to wait. The zero
 // value of every field but BaseURL is useful.
 type Config struct {
@@ -37,13 +48,7 @@ type Config struct {
 	// Its keys replace our own of that name; a null takes our key away.
 	ExtraBody json.RawMessage `json:"extra_body,omitempty"`
 
-	Temperature       *float64 `json:"temperature,omitempty"`
-	TopP              *float64 `json:"top_p,omitempty"`
-	TopK              *int     `json:"top_k,omitempty"`
-	MinP              *float64 `json:"min_p,omitempty"`
-	FrequencyPenalty  *float64 `json:"frequency_penalty,omitempty"`
-	PresencePenalty   *float64 `json:"presence_penalty,omitempty"`
-	RepetitionPenalty *float64 `json:"repetition_penalty,omitempty"`
+	Sampling
 
 	Insecure bool `json:"insecure,omitempty"` // skip the check of TLS certificates
 	KeepText bool `json:"save_detailed,omitempty"`

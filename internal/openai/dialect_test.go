@@ -330,7 +330,7 @@ func TestBodies(t *testing.T) {
 	ids := workload.Request{IDs: []int32{1, 22, 3}, Prompt: "not sent", Output: 5}
 	docs := workload.Request{Prompt: "q", Documents: []string{"a", "b"}, Output: 5}
 	own := workload.Request{Prompt: "p", Model: "lora", EOS: true, Fields: json.RawMessage(`{"tools":[{"type":"function"}],"temperature":0.5,"top_p":null}`)}
-	warm := Config{Model: "m", Temperature: new(1.0), TopP: new(0.9)}
+	warm := Config{Model: "m", Sampling: Sampling{Temperature: new(1.0), TopP: new(0.9)}}
 	for name, tt := range map[string]struct {
 		backend string
 		cfg     Config

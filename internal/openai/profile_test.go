@@ -38,13 +38,13 @@ func TestProfile(t *testing.T) {
 // TestSampling: what no server takes is refused before it is asked.
 func TestSampling(t *testing.T) {
 	for want, cfg := range map[string]Config{
-		"":                         {TopK: new(-1), MinP: new(0.0), FrequencyPenalty: new(-2.0), PresencePenalty: new(2.0), RepetitionPenalty: new(1.1)},
-		"top_k is -2":              {TopK: new(-2)},
-		"min_p is 1.5":             {MinP: new(1.5)},
-		"frequency_penalty is 3":   {FrequencyPenalty: new(3.0)},
-		"presence_penalty is -3":   {PresencePenalty: new(-3.0)},
-		"repetition_penalty is 0":  {RepetitionPenalty: new(0.0)},
-		"backend anthropic has no": {Backend: BackendAnthropic, MinP: new(0.1)},
+		"":                         {Sampling: Sampling{TopK: new(-1), MinP: new(0.0), FrequencyPenalty: new(-2.0), PresencePenalty: new(2.0), RepetitionPenalty: new(1.1)}},
+		"top_k is -2":              {Sampling: Sampling{TopK: new(-2)}},
+		"min_p is 1.5":             {Sampling: Sampling{MinP: new(1.5)}},
+		"frequency_penalty is 3":   {Sampling: Sampling{FrequencyPenalty: new(3.0)}},
+		"presence_penalty is -3":   {Sampling: Sampling{PresencePenalty: new(-3.0)}},
+		"repetition_penalty is 0":  {Sampling: Sampling{RepetitionPenalty: new(0.0)}},
+		"backend anthropic has no": {Backend: BackendAnthropic, Sampling: Sampling{MinP: new(0.1)}},
 	} {
 		cfg.BaseURL = "http://127.0.0.1:1"
 		if _, err := New(cfg); (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {

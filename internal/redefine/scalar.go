@@ -19,7 +19,7 @@ func (b *builder) scalar(name string, d result.Definition) string {
 		if b.defs["itl"] == result.TokenGapMean && !b.single() {
 			return "that client counts tokens on the engine's own API and messages on others, and here they are not the same"
 		}
-		f[name] = mostMessages(b.timelines())
+		f[name] = result.PeakMessages(b.timelines())
 	case name == "max_concurrent_requests" && d == result.SecondBuckets:
 		f[name] = mostCalls(b.timelines())
 	case name == "max_concurrent_requests" && d == result.MeanInFlight:
@@ -73,21 +73,6 @@ func began(calls []result.Timeline) time.Duration {
 		zero = min(zero, t.Start)
 	}
 	return zero
-}
-
-// mostMessages is the most messages in a whole second since the first sending, one token
-// each.
-func mostMessages(calls []result.Timeline) float64 {
-	zero := began(calls)
-	in, most := map[time.Duration]int{}, 0
-	for _, t := range calls {
-		for _, at := range t.Messages {
-			second := (at - zero) / time.Second
-			in[second]++
-			most = max(most, in[second])
-		}
-	}
-	return float64(most)
 }
 
 // mostCalls is the most calls that touch one whole second since the first sending.

@@ -37,7 +37,7 @@ func (a *Analysis) asVLLM() statistics {
 	a.vllmTotals(t, tokens)
 	t.Figures["max_concurrent_requests"] = vllmInFlight(calls)
 	if !a.Pooling() {
-		t.Figures["max_output_tokens_per_s"] = vllmPeak(calls)
+		t.Figures["max_output_tokens_per_s"] = PeakMessages(calls)
 	}
 	for name, appendTo := range vllmSamplers {
 		x, ends := vllmSamples(calls, appendTo)
@@ -101,9 +101,9 @@ func (a *Analysis) vllmTotals(t statistics, tokens int) {
 	}
 }
 
-// vllmPeak is the fullest of the whole seconds since the first sending, every
+// PeakMessages is the fullest of the whole seconds since the first sending, every
 // message counting as one token.
-func vllmPeak(calls []Timeline) float64 {
+func PeakMessages(calls []Timeline) float64 {
 	zero := slices.MinFunc(calls, func(a, b Timeline) int { return int(a.Start - b.Start) }).Start
 	buckets, most := map[time.Duration]int{}, 0
 	for _, t := range calls {

@@ -301,9 +301,12 @@ func gpuName(texts ...string) string {
 }
 
 // counted writes "1 run", "2 runs".
-func counted(n int, noun string) string {
+func counted(n int, noun string) string { return countedAs(n, noun, noun+"s") }
+
+// countedAs is counted for a noun with a plural of its own.
+func countedAs(n int, one, many string) string {
 	if n == 1 {
-		return "1 " + noun
+		return "1 " + one
 	}
-	return fmt.Sprintf("%d %ss", n, noun)
+	return fmt.Sprintf("%d %s", n, many)
 }

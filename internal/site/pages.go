@@ -61,7 +61,7 @@ func (s Site) overview(entries []Entry) doc.Document {
 	d := doc.New(s.title(), banner, "the site "+s.title())
 	b := &d.Body
 	known := slices.DeleteFunc(gpus.groups(entries), func(g group) bool { return g.key == "" })
-	b.Styled(doc.InPage, "lead", fmt.Sprintf("%s of %s on %s.", counted2(len(entries), "study", "studies"), counted(len(models.groups(entries)), "model"), counted2(len(known), "kind of GPU", "kinds of GPUs")))
+	b.Styled(doc.InPage, "lead", fmt.Sprintf("%s of %s on %s.", countedAs(len(entries), "study", "studies"), counted(len(models.groups(entries)), "model"), countedAs(len(known), "kind of GPU", "kinds of GPUs")))
 	if len(entries) == 0 {
 		b.Styled(doc.InPage, "", "Nothing is published yet.")
 	}
@@ -85,14 +85,6 @@ func (s Site) overview(entries []Entry) doc.Document {
 		b.Styled(doc.InPage, "muted", "Published "+day(s.Date)+".")
 	}
 	return d
-}
-
-// counted2 is counted for a noun with a plural of its own.
-func counted2(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }
 
 // resultTable has a row for each result that is wanted. Paths are below root.

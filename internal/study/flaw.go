@@ -38,8 +38,9 @@ func flawsOf(doc *yaml.Node, err error) (flaws []flaw, whole bool) {
 		case strings.Contains(e.Message, "already defined"):
 			return append(flaws, f), false
 		case unknown:
-			if meant := strings.TrimSuffix(keys[where], key) + stat.Nearest(key, keysOfTypes()[kind]); !has(keys, meant) {
-				f.at = meant
+			above, meant := strings.TrimSuffix(keys[where], key), stat.Nearest(key, keysOfTypes()[kind])
+			if !present(doc, above, meant) {
+				f.at = above + meant
 			}
 		default:
 			f.at = values[where].path
@@ -48,16 +49,6 @@ func flawsOf(doc *yaml.Node, err error) (flaws []flaw, whole bool) {
 		flaws = append(flaws, f)
 	}
 	return flaws, true
-}
-
-// has reports whether a document has a key.
-func has(keys map[[2]int]string, path string) bool {
-	for _, at := range keys {
-		if at == path {
-			return true
-		}
-	}
-	return false
 }
 
 // hides reports whether a fault is of what was not read for the flaw.

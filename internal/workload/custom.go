@@ -39,25 +39,14 @@ type customRow struct {
 // readCustom samples the lines as `vllm bench serve` does from the same seed: all
 // lines are shuffled, the first ones taken, and missing ones drawn from those.
 func readCustom(f io.Reader, s Spec, p promptBuilder) (source, error) {
-	var rows []customRow
-	err := eachLine(f, func(line []byte) error {
-		var r customRow
-		if err := lenient(line, &r); err != nil {
-			return err
-		}
-		if r.Prompt == nil {
-			return errors.New(`has no "prompt", which each line needs`)
-		}
-		rows = append(rows, r)
-		return nil
-	})
-	if err != nil {
-		return source{}, err
+	return sampleLines[customRow](f, s, p)
+}
+
+func (r customRow) check(Spec) error {
+	if r.Prompt == nil {
+		return errors.New(`has no "prompt", which each line needs`)
 	}
-	return sampleAsVLLM(s, source{drops: dropCounts{}}, pythonOrder(s, len(rows)), func(i int) (taken, error) {
-		t, err := rows[i].take(s, p)
-		return t, atRow(i, err)
-	})
+	return nil
 }
 
 // take is what the row is sent as.

@@ -31,25 +31,14 @@ type questionRow struct {
 // readQuestions samples questions in the order of readCustom. The answer is no part
 // of the request: only its length is taken, as it stands in the file.
 func readQuestions(f io.Reader, s Spec, p promptBuilder) (source, error) {
-	var rows []questionRow
-	err := eachLine(f, func(line []byte) error {
-		var r questionRow
-		if err := lenient(line, &r); err != nil {
-			return err
-		}
-		if r.Question == nil || r.Answer == nil && s.OutputLen == 0 {
-			return errors.New(`needs a "question" and, unless the output length is given, an "answer" (each a string)`)
-		}
-		rows = append(rows, r)
-		return nil
-	})
-	if err != nil {
-		return source{}, err
+	return sampleLines[questionRow](f, s, p)
+}
+
+func (r questionRow) check(s Spec) error {
+	if r.Question == nil || r.Answer == nil && s.OutputLen == 0 {
+		return errors.New(`needs a "question" and, unless the output length is given, an "answer" (each a string)`)
 	}
-	return sampleAsVLLM(s, source{drops: dropCounts{}}, pythonOrder(s, len(rows)), func(i int) (taken, error) {
-		t, err := rows[i].take(s, p)
-		return t, atRow(i, err)
-	})
+	return nil
 }
 
 // take is what the row is sent as.

@@ -73,3 +73,29 @@ func lenient(line []byte, v any) error {
 	}
 	return nil
 }
+
+// lineRow is a line of a dataset of prompts.
+type lineRow interface {
+	check(Spec) error // what the line lacks
+	take(Spec, promptBuilder) (taken, error)
+}
+
+// sampleLines reads the lines of a file, and samples them as `vllm bench serve` does.
+func sampleLines[T lineRow](f io.Reader, s Spec, p promptBuilder) (source, error) {
+	var rows []T
+	err := eachLine(f, func(line []byte) error {
+		var r T
+		if err := lenient(line, &r); err != nil {
+			return err
+		}
+		rows = append(rows, r)
+		return r.check(s)
+	})
+	if err != nil {
+		return source{}, err
+	}
+	return sampleAsVLLM(s, source{drops: dropCounts{}}, pythonOrder(s, len(rows)), func(i int) (taken, error) {
+		t, err := rows[i].take(s, p)
+		return t, atRow(i, err)
+	})
+}

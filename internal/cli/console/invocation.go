@@ -3,6 +3,7 @@ package console
 import (
 	"strings"
 
+	"perflab/internal/engine"
 	"perflab/internal/redact"
 )
 
@@ -20,15 +21,7 @@ func (e Env) Invocation(more ...string) string {
 		} else if i > 0 && words[i-1] == "--header" {
 			w = concealed(w)
 		}
-		words[i] = quote(w)
+		words[i] = w
 	}
-	return e.Secrets.Clean(strings.Join(words, " "))
-}
-
-// quote is a word as a shell takes it.
-func quote(s string) string {
-	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=,@%+") == "" {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+	return e.Secrets.Clean(engine.Join(words))
 }
