@@ -3,24 +3,17 @@ package bench
 import (
 	"context"
 	"fmt"
-
-	"perflab/internal/openai"
 )
 
 // FirstModel is the first model that the first target serves, for a spec that names
 // none. It waits for the server as the run would.
 func (b Runner) FirstModel(ctx context.Context) (string, error) {
-	c, err := openai.New(b.config(b.Spec.Targets[0]))
+	b.phase(PhaseWaiting)
+	c, err := b.await(ctx)
 	if err != nil {
 		return "", err
 	}
 	defer c.Close()
-	b.phase(PhaseWaiting)
-	if b.Spec.ReadyTimeout > 0 {
-		if err := c.Ready(ctx, b.Spec.ReadyTimeout); err != nil {
-			return "", err
-		}
-	}
 	info, err := c.Probe(ctx)
 	if err != nil {
 		return "", err

@@ -195,7 +195,7 @@ func (s *raceState) launchReduced(k *confirmation, f *finalist) *Finding {
 		if f.failed != nil && f.failed.end.Status == Refused {
 			return &Finding{Kind: TogetherEnded, Cause: k.note(f.failed)}
 		}
-		d, err := k.contrast(f, k.winner, k.objectiveOn(""), confidence)
+		d, err := k.contrast(f, k.winner, k.objectiveOn(""), Confidence)
 		if half := math.Log1p(k.objective.MinGain) / 2; err == nil && d.Below(-half) > surelyWorse {
 			return &Finding{Kind: TogetherWorse, Value: new(math.Expm1(d.Diff))}
 		}

@@ -277,7 +277,7 @@ func (c conclusion) heldOut() []Comparison {
 	var out []Comparison
 	for _, w := range c.holdOuts() {
 		n := len(c.holdOuts())
-		d, err := k.compare(k.pick, base, w, 1-(1-confidence)/float64(n), n)
+		d, err := k.compare(k.pick, base, w, 1-(1-Confidence)/float64(n), n)
 		if err != nil {
 			d.Verdict, d.ByObjective, d.Reason, d.P = Unknown, Unknown, err.Error(), 1
 		}

@@ -104,10 +104,10 @@ const (
 	futile = 0.05
 )
 
-// confidence of an interval before it is corrected, power of what can be shown.
+// Confidence of an interval before it is corrected, Power of what can be shown.
 const (
-	confidence = 0.95
-	power      = 0.8
+	Confidence = 0.95
+	Power      = 0.8
 )
 
 // confirm launches the baseline and the best again, a round each with seeds of its
@@ -308,7 +308,7 @@ func (k *confirmation) dropBehind() {
 		}
 		return
 	}
-	d, err := k.contrast(b, a, k.objectiveOn(""), confidence)
+	d, err := k.contrast(b, a, k.objectiveOn(""), Confidence)
 	if err != nil {
 		return
 	}
@@ -346,7 +346,7 @@ func (k *confirmation) ahead(of []*finalist) *finalist {
 			if k.bounds.prefer(x, y) {
 				best = f
 			}
-		} else if d, err := k.contrast(f, best, k.objectiveOn(""), confidence); err == nil && d.Diff > 0 {
+		} else if d, err := k.contrast(f, best, k.objectiveOn(""), Confidence); err == nil && d.Diff > 0 {
 			best = f
 		}
 	}
@@ -412,7 +412,7 @@ func (k *confirmation) chance(d stat.Contrast, family int, matters float64) floa
 // each round, so that all intervals of the family at all looks hold together with
 // the confidence.
 func (k *confirmation) level(family, round int) float64 {
-	return stat.SequentialConfidence(k.least, k.most, round, 1-(1-confidence)/float64(family))
+	return stat.SequentialConfidence(k.least, k.most, round, 1-(1-Confidence)/float64(family))
 }
 
 // objectiveOn is the figure of the objective on a workload; "" stands for what the
@@ -483,7 +483,7 @@ func (k *confirmation) compare(a, b *finalist, workload string, level float64, f
 		return out, err
 	}
 	out.Ratio = Span{math.Exp(d.Diff), math.Exp(d.Low), math.Exp(d.High)}
-	out.P = min(1, d.P*(1-confidence)/(1-level))
+	out.P = min(1, d.P*(1-Confidence)/(1-level))
 	out.Verdict = k.verdictOf(out.Ratio, workload == "" && b == k.baseline())
 	out.ByObjective, out.Later = out.Verdict, !slices.Contains(k.finalists, a)
 	n, df := max(1, d.N), d.DF
@@ -491,7 +491,7 @@ func (k *confirmation) compare(a, b *finalist, workload string, level float64, f
 		out.Most = k.most
 		n, df = k.most, df+2*float64(k.most-n)
 	}
-	out.Shown = math.Expm1(stat.Detectable(d.SD, n, df, level, power))
+	out.Shown = math.Expm1(stat.Detectable(d.SD, n, df, level, Power))
 	return out, nil
 }
 
@@ -508,7 +508,7 @@ func (k *confirmation) compareAll(a, base *finalist) (Comparison, error) {
 // compareAlone is compare at 95 % for this one by itself: it decides which of two goes
 // first, and claims no gain.
 func (k *confirmation) compareAlone(a, b *finalist) (Comparison, error) {
-	return k.compare(a, b, "", confidence, 1)
+	return k.compare(a, b, "", Confidence, 1)
 }
 
 // verdictOf reads an interval. Where only a gain is asked for, a loss need not be
@@ -626,7 +626,7 @@ func (k *confirmation) noise() (sd float64, n int) {
 	if k == nil || len(k.finalists) < 2 {
 		return 0, 0
 	}
-	d, err := k.contrast(k.finalists[1], k.finalists[0], k.objectiveOn(""), confidence)
+	d, err := k.contrast(k.finalists[1], k.finalists[0], k.objectiveOn(""), Confidence)
 	if err != nil {
 		return 0, 0
 	}
@@ -638,7 +638,7 @@ func (k *confirmation) noise() (sd float64, n int) {
 
 // What the confirmation is kept: rounds of a pair. Until something leads by what matters they
 // are one for each launchesPerRound of the budget, at most moreRounds above the least; then
-// as many as show the gain of what leads with usualPower, of at most mostKept of all launches, or
+// as many as show the gain of what leads with usualPower, of at most MostKept of all launches, or
 // of a small budget keptOfSmall. One more is for a launch that is lost, or else for the command
 // without what it probably does not need, where there are sparesFrom launches; and from
 // reducedBudget on some are for what else may go.
@@ -648,7 +648,7 @@ const (
 	sparesFrom       = 13
 	reducedBudget    = 40
 	usualPower       = 0.9
-	mostKept         = 0.42
+	MostKept         = 0.42
 	keptOfSmall      = 4.0 / 7
 )
 
@@ -663,12 +663,12 @@ func (m *model) searching() int {
 		case lead.score.class == missing:
 			return m.left() - 2*m.options.Rounds
 		case lead.score.class == meeting && gain > math.Log1p(m.objective.MinGain):
-			share := mostKept
+			share := MostKept
 			if total < smallBudget {
 				share = keptOfSmall
 			}
 			most := min(int(share*float64(total)/2), mostRounds*m.options.Rounds)
-			level := stat.SequentialConfidence(m.options.Rounds, most, most, confidence)
+			level := stat.SequentialConfidence(m.options.Rounds, most, most, Confidence)
 			rounds = max(m.options.Rounds, min(stat.LaunchesFor(m.launchSpread(), gain, level, usualPower), most))
 		}
 	}

@@ -283,7 +283,7 @@ func (h *history) nodeEffects() []NodeEffect {
 		}
 		if first < 0 && e.Launches > 0 {
 			first = i
-		} else if d, err := all.Contrast(first, i, confidence); first >= 0 && err == nil {
+		} else if d, err := all.Contrast(first, i, Confidence); first >= 0 && err == nil {
 			e.Effect = &Span{math.Expm1(d.Diff), math.Expm1(d.Low), math.Expm1(d.High)}
 		}
 		out = append(out, e)

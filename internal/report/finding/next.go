@@ -33,11 +33,8 @@ func onHardware(s outcome.Study) string {
 }
 
 const (
-	// shownPower is how often so many launches show the gain; confidence is that of the race's intervals.
-	shownPower, confidence = 0.8, 0.95
-	// keptForConfirmation is the share of a budget of launches that a race keeps for its confirmation at
-	// most, and mostConfirming is how often it then launches a configuration.
-	keptForConfirmation, mostConfirming = 0.42, 12
+	// mostConfirming is how often a race launches a configuration in its confirmation.
+	mostConfirming = 12
 	// leastBudget is that with which a race launches what it compares repeatedly.
 	leastBudget = 8
 )
@@ -100,18 +97,18 @@ func tooSmall(noise tune.Noise, c tune.Comparison, heldOut, higher bool) string 
 		return fmt.Sprintf("An effect of %s%s, the size seen, would take %d launches of %s and as many of the baseline at the noise of %s that was measured between launches: a longer load, or a machine that does nothing else, makes that fewer.", size, on, n, c.Label, percent(noise.Between))
 	}
 	return fmt.Sprintf("Launch more often: %d launches each of %s and the baseline show an effect of %s%s, the size seen, 4 times in 5 at the noise of %s that was measured between launches. Set budget.trials to about %d, of which a race keeps that many.",
-		n, c.Label, size, on, percent(noise.Between), int(math.Ceil(2*float64(n)/keptForConfirmation)))
+		n, c.Label, size, on, percent(noise.Between), int(math.Ceil(2*float64(n)/tune.MostKept)))
 }
 
 // launchesFor is how many launches of each side show an effect, of one that is looked at from the
 // least number on after every round.
 func launchesFor(noise, effect float64, family, least int) int {
-	level := 1 - (1-confidence)/float64(family)
-	n := stat.LaunchesFor(noise, effect, level, shownPower)
+	level := 1 - (1-tune.Confidence)/float64(family)
+	n := stat.LaunchesFor(noise, effect, level, tune.Power)
 	if n > mostConfirming {
 		return n
 	}
-	return stat.LaunchesFor(noise, effect, stat.SequentialConfidence(min(least, n), n, n, level), shownPower)
+	return stat.LaunchesFor(noise, effect, stat.SequentialConfidence(min(least, n), n, n, level), tune.Power)
 }
 
 func percent(share float64) string { return fmt.Sprintf("%.2g %%", 100*share) }
