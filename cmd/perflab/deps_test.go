@@ -82,6 +82,7 @@ func table(t *testing.T) map[string]row {
 // for every test.
 var tests = map[string]map[string]string{
 	"compare":             {"verdict": "runs with verdicts are compared"},
+	"cli/view":            {"result": "figures of a series"},
 	"verdict":             {"block": "a run is printed with its verdict"},
 	"rundir":              {"block": "an imported run is printed"},
 	"audit":               {"block": "our own blocks are audited", "engine": "commands in documents are held against the catalogue", "sim": "simulated runs must pass the audit"},
@@ -110,8 +111,8 @@ var tests = map[string]map[string]string{
 var modules = map[string][]string{
 	"go.yaml.in/yaml/v4":                       {"study", "engine", "deploy/render"},
 	"github.com/invopop/jsonschema":            nil,
-	"github.com/spf13/cobra":                   {"cli", "cli/console", "perflab/scripts/release"},
-	"github.com/spf13/pflag":                   {"cli", "cli/console"},
+	"github.com/spf13/cobra":                   {"cli", "cli/console", "cli/measure", "cli/plan", "cli/read", "perflab/scripts/release"},
+	"github.com/spf13/pflag":                   {"cli", "cli/console", "cli/flagset", "cli/measure", "cli/plan", "cli/read"},
 	"golang.org/x/term":                        {"cli/console"},
 	"golang.org/x/sys":                         {"durable", "wire", "load", "truth", "deploy"},
 	"github.com/parquet-go/parquet-go":         {"report/parquet", "datafile"},

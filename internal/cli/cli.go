@@ -1,7 +1,8 @@
-// Package cli is perflab's terminal: one file per command, each a function
-// from flags to a spec and from an outcome to text and an exit code. It wires
-// the packages that may not know each other (the simulator's replay as lab's
-// predictor) and measures nothing itself.
+// Package cli is perflab's terminal: the tree of commands, what an interrupt does, and the exit
+// code that each kind of error has. The commands are below it by what users do: measure, plan and
+// read, a file each, from flags to a spec and from an outcome to text and an error. Here are those
+// of this machine and this program. All of them wire packages that may not know each other (the
+// simulator's replay as lab's predictor) and measure nothing themselves.
 //
 // What goes where: results and reports on standard output; progress, messages
 // and errors on standard error, lower case and without a full stop. A live
@@ -19,6 +20,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"perflab/internal/cli/console"
+	"perflab/internal/cli/measure"
+	"perflab/internal/cli/plan"
+	"perflab/internal/cli/read"
 )
 
 // Main runs the command line and returns the exit code. The first interrupt
@@ -44,12 +48,12 @@ func Main(env console.Env) int {
 		}
 		select {
 		case <-signals:
-			os.Exit(exitInterrupted) // engines end with perflab
+			os.Exit(console.ExitInterrupted) // engines end with perflab
 		case <-done:
 		}
 	}()
 	var err error
-	if env.Args, err = fromVLLM(env); err != nil {
+	if env.Args, err = measure.FromVLLM(env); err != nil {
 		return conclude(env, err)
 	}
 	root := newRoot(env)
@@ -97,11 +101,11 @@ func addCommands(root *cobra.Command, env console.Env) {
 		id, title string
 		commands  []*cobra.Command
 	}{
-		{"measure", "Measure and tune:", []*cobra.Command{newBench(env), newTune(env), newStatus(env)}},
-		{"engines", "Engines:", []*cobra.Command{newEngines(env), newRender(env)}},
-		{"simulate", "Without a GPU:", []*cobra.Command{newSim(env), newPredict(env), newCalibrate(env)}},
-		{"results", "Results:", []*cobra.Command{newReport(env), newCompare(env), newImport(env), newExport(env), newAudit(env)}},
-		{"machine", "This machine and this program:", []*cobra.Command{newSelfcheck(env), newSite(env), newInit(env), newDoctor(env), newVersion(env)}},
+		{"measure", "Measure and tune:", []*cobra.Command{measure.NewBench(env), measure.NewTune(env), measure.NewStatus(env)}},
+		{"engines", "Engines:", []*cobra.Command{plan.NewEngines(env), plan.NewRender(env)}},
+		{"simulate", "Without a GPU:", []*cobra.Command{plan.NewSim(env), plan.NewPredict(env), plan.NewCalibrate(env)}},
+		{"results", "Results:", []*cobra.Command{read.NewReport(env), read.NewCompare(env), read.NewImport(env), read.NewExport(env), read.NewAudit(env)}},
+		{"machine", "This machine and this program:", []*cobra.Command{measure.NewSelfcheck(env), read.NewSite(env), newInit(env), newDoctor(env), newVersion(env)}},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
 		for _, c := range g.commands {
@@ -109,7 +113,7 @@ func addCommands(root *cobra.Command, env console.Env) {
 			root.AddCommand(c)
 		}
 	}
-	root.AddCommand(newTruthServer(env))
+	root.AddCommand(measure.NewTruthServer(env))
 	root.SetHelpCommandGroupID("machine")
 	root.SetCompletionCommandGroupID("machine")
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"perflab/internal/cli/console"
+	"perflab/internal/cli/measure"
 	"perflab/internal/interop/command"
 )
 
@@ -62,7 +63,7 @@ func documented(line string) (args []string) {
 func checkFlags(t *testing.T, path string, args []string) {
 	t.Helper()
 	env := console.Env{Getenv: func(string) string { return "" }, Args: args}
-	translated, err := fromVLLM(env)
+	translated, err := measure.FromVLLM(env)
 	if err != nil {
 		t.Errorf("%s: %q: %v", path, args, err)
 		return

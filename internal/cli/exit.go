@@ -15,27 +15,13 @@ import (
 	"perflab/internal/study"
 )
 
-// Exit codes.
-const (
-	exitDone        = 0
-	exitFailed      = 1
-	exitUsage       = 2
-	exitMissed      = 3 // an SLO was missed, a regression or an error found
-	exitVoid        = 4 // the measurement cannot be believed
-	exitInterrupted = 130
-)
-
-// Errors that carry an exit code of their own.
-var (
-	errMissed      = errors.New("SLO missed")
-	errRegression  = errors.New("the comparison does not pass")
-	errInterrupted = errors.New("interrupted")
-)
+// errInterrupted is the cause of a context that an interrupt ended.
+var errInterrupted = errors.New("interrupted")
 
 // conclude shows an error once and maps it to the exit code.
 func conclude(env console.Env, err error) int {
 	if err == nil {
-		return exitDone
+		return console.ExitDone
 	}
 	code := exitCode(err)
 	if _, silent := errors.AsType[console.ExitError](err); silent {
@@ -75,25 +61,25 @@ func exitCode(err error) int {
 		return e.Code
 	}
 	if _, ok := errors.AsType[*load.VoidError](err); ok {
-		return exitVoid
+		return console.ExitVoid
 	}
 	if _, ok := errors.AsType[console.UsageError](err); ok {
-		return exitUsage
+		return console.ExitUsage
 	}
 	if _, ok := errors.AsType[*study.Error](err); ok {
-		return exitUsage
+		return console.ExitUsage
 	}
 	if _, ok := errors.AsType[*engine.UsageError](err); ok {
-		return exitUsage
+		return console.ExitUsage
 	}
 	if _, ok := errors.AsType[*source.ArgumentError](err); ok {
-		return exitUsage
+		return console.ExitUsage
 	}
 	switch {
 	case errors.Is(err, errInterrupted), errors.Is(err, context.Canceled):
-		return exitInterrupted
-	case errors.Is(err, errMissed), errors.Is(err, errRegression):
-		return exitMissed
+		return console.ExitInterrupted
+	case errors.Is(err, console.ErrMissed), errors.Is(err, console.ErrRegression):
+		return console.ExitMissed
 	}
-	return exitFailed
+	return console.ExitFailed
 }

@@ -19,6 +19,7 @@ import (
 	"perflab/internal/audit/document"
 	"perflab/internal/bench"
 	"perflab/internal/cli/console"
+	"perflab/internal/cli/measure"
 	"perflab/internal/interop/vllmbench"
 	"perflab/internal/openai"
 	"perflab/internal/study"
@@ -61,7 +62,7 @@ func TestGenerated(t *testing.T) {
 
 // fromVLLMMarkdown is the table of vLLM's flags beside ours.
 func fromVLLMMarkdown() string {
-	fs := newBench(console.Env{}).Flags()
+	fs := measure.NewBench(console.Env{}).Flags()
 	return vllmbench.Document(func(name string) bool { return fs.Lookup(name) != nil }, workload.Datasets())
 }
 

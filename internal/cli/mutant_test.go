@@ -105,7 +105,7 @@ func runMutant(t *testing.T, what string, text []byte, limit time.Duration, args
 			}
 		}()
 		code := Main(console.Env{Args: args, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out, Getenv: func(string) string { return "" }})
-		if !slices.Contains([]int{exitDone, exitFailed, exitUsage, exitMissed, exitVoid}, code) {
+		if !slices.Contains([]int{console.ExitDone, console.ExitFailed, console.ExitUsage, console.ExitMissed, console.ExitVoid}, code) {
 			done <- fmt.Sprintf("exit status %d\n%s", code, out.String())
 			return
 		}
@@ -227,7 +227,7 @@ func exportSeeds(t *testing.T, path string) (paths []string) {
 	run := func(args ...string) {
 		t.Helper()
 		var out bytes.Buffer
-		if code := Main(console.Env{Args: args, Stdout: &out, Stderr: &out, Getenv: func(string) string { return "" }}); code != exitDone {
+		if code := Main(console.Env{Args: args, Stdout: &out, Stderr: &out, Getenv: func(string) string { return "" }}); code != console.ExitDone {
 			t.Fatalf("%v: exit %d\n%s", args, code, out.String())
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"perflab/internal/cli/console"
+	"perflab/internal/cli/measure"
+	"perflab/internal/cli/plan"
 )
 
 // commandsMarkdown is the reference of all commands, from the commands themselves.
@@ -47,9 +49,9 @@ func commandMarkdown(b *strings.Builder, c *cobra.Command) {
 	groups := []console.FlagGroup{{}}
 	switch c.Name() {
 	case "bench":
-		groups = benchGroups()
+		groups = measure.BenchHelp().Groups
 	case "predict":
-		groups = predictGroups()
+		groups = plan.PredictHelp().Groups
 	}
 	for _, g := range groups {
 		flagsMarkdown(b, c, g)

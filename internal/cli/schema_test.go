@@ -10,6 +10,7 @@ import (
 	"github.com/invopop/jsonschema"
 	"github.com/spf13/pflag"
 
+	"perflab/internal/cli/flagset"
 	"perflab/internal/hardware"
 	"perflab/internal/result"
 	"perflab/internal/study"
@@ -90,8 +91,8 @@ func describeWorkloads(s *jsonschema.Schema) error {
 		return errors.New("describe the study format: it has no list of workloads")
 	}
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
-	addWorkloadFlags(flags, &workload.Spec{}, new(string))
-	addUntilFlags(flags, &workload.Spec{})
+	flagset.AddWorkload(flags, &workload.Spec{}, new(string))
+	flagset.AddUntil(flags, &workload.Spec{})
 	flags.VisitAll(func(f *pflag.Flag) {
 		if p, ok := list.Items.Properties.Get(strings.ReplaceAll(f.Name, "-", "_")); ok {
 			p.Description = f.Usage
