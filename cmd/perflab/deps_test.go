@@ -82,7 +82,6 @@ func table(t *testing.T) map[string]row {
 // for every test.
 var tests = map[string]map[string]string{
 	"compare":             {"verdict": "runs with verdicts are compared"},
-	"cli/view":            {"result": "figures of a series"},
 	"verdict":             {"block": "a run is printed with its verdict"},
 	"rundir":              {"block": "an imported run is printed"},
 	"audit":               {"block": "our own blocks are audited", "engine": "commands in documents are held against the catalogue", "sim": "simulated runs must pass the audit"},

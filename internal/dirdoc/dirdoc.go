@@ -6,8 +6,8 @@
 //	err = doc.HTML(w, d.Page())
 //
 // Invariants: a document is made of what the directory holds now; the figures of runs are those
-// of their calls. An error of an option carries its path (field.Error); a directory that holds
-// nothing of ours is a *NothingError.
+// of their calls. An option that cannot be followed is an *OptionError, most with its path (field.Error);
+// a directory that holds nothing of ours is a *NothingError.
 //
 // The package is apart because report is pure, and both the terminal and the pages need what
 // it opens.
@@ -67,6 +67,18 @@ func (d Document) Page() doc.Document {
 // NothingError is a directory that holds nothing of perflab.
 type NothingError struct{ Dir string }
 
+// OptionError is an option that cannot be followed.
+type OptionError struct{ err error }
+
+func (e *OptionError) Error() string { return e.err.Error() }
+
+func (e *OptionError) Unwrap() error { return e.err }
+
+// option is the error of the option at a path.
+func option(path, format string, args ...any) error {
+	return &OptionError{field.Errorf(path, format, args...)}
+}
+
 func (e *NothingError) Error() string {
 	return e.Dir + " holds no run (header.json), no series of runs (sweep.json, repeat.json), no study (study.json) and no import (import.json)"
 }
@@ -80,7 +92,7 @@ func Open(dirs []string, o Options) (Document, error) {
 		}
 	}
 	if o.Again && slices.ContainsFunc(dirs, func(dir string) bool { return !rundir.IsRun(dir) }) {
-		return Document{}, field.Errorf("from_calls", "is of runs: name run directories")
+		return Document{}, option("from_calls", "is of runs: name run directories")
 	}
 	switch {
 	case slices.ContainsFunc(dirs, rundir.IsImport):
@@ -97,7 +109,7 @@ func Open(dirs []string, o Options) (Document, error) {
 
 func (o Options) study(dir string) (Document, error) {
 	if !slices.Contains([]string{"", result.VLLM, block.GPUStack}, o.Layout) {
-		return Document{}, field.Errorf("block", "%q is not known: vllm or gpustack", o.Layout)
+		return Document{}, option("block", "%q is not known: vllm or gpustack", o.Layout)
 	}
 	s, err := rundir.OpenStudy(dir)
 	if err != nil {
@@ -158,7 +170,7 @@ func (o Options) run(dir string) (Document, error) {
 		style.Sections = sections
 	}
 	if err := style.Validate(); err != nil {
-		return Document{}, err
+		return Document{}, &OptionError{err}
 	}
 	d, err := report.Run(r.Header, s, style, r.Calls, r.Readings)
 	return Document{Document: d, Damage: r.Damage, Run: r}, err
@@ -210,17 +222,20 @@ func (o Options) repeated(d doc.Document) doc.Document {
 // Sides reads several runs that are shown in one table. damage says what of them could not
 // be read.
 func (o Options) Sides(dirs []string) (sides []report.Side, damage string, err error) {
-	for path, given := range map[string]bool{"block": o.Layout != "", "percentile_metrics": o.Sections != nil, "metric_percentiles": o.Percentiles != nil} {
-		if given {
-			return nil, "", field.Errorf(path, "is of a block, and several runs are shown as one table: give one run directory")
+	for _, x := range []struct {
+		path  string
+		given bool
+	}{{"block", o.Layout != ""}, {"percentile_metrics", o.Sections != nil}, {"metric_percentiles", o.Percentiles != nil}} {
+		if x.given {
+			return nil, "", option(x.path, "is of a block, and several runs are shown as one table: give one run directory")
 		}
 	}
 	for _, dir := range dirs {
 		if rundir.IsStudy(dir) {
-			return nil, "", field.Errorf("", "%s is a study: only runs are shown side by side", dir)
+			return nil, "", option("", "%s is a study: only runs are shown side by side", dir)
 		}
 		if rundir.IsSeries(dir) {
-			return nil, "", field.Errorf("", "%s is a series: name the runs in it to see some side by side, or it alone", dir)
+			return nil, "", option("", "%s is a series: name the runs in it to see some side by side, or it alone", dir)
 		}
 		r, err := o.openRun(dir)
 		if err != nil {
@@ -241,7 +256,7 @@ func (o Options) Sides(dirs []string) (sides []report.Side, damage string, err e
 // series opens a series' directory.
 func (o Options) series(dir string) (Document, error) {
 	if o.Layout != "" {
-		return Document{}, field.Errorf("block", "is of a single run: give one of the run directories in %s", dir)
+		return Document{}, option("block", "is of a single run: give one of the run directories in %s", dir)
 	}
 	percentiles := o.Percentiles
 	if percentiles == nil {
@@ -252,7 +267,7 @@ func (o Options) series(dir string) (Document, error) {
 		return Document{}, err
 	}
 	if o.Sections != nil && facts.Kind != bench.KindRepeat {
-		return Document{}, field.Errorf("percentile_metrics", "is of a block or a repeated run: the table of a %s has all", facts.Kind)
+		return Document{}, option("percentile_metrics", "is of a block or a repeated run: the table of a %s has all", facts.Kind)
 	}
 	st := block.Style{Sections: o.Sections, Percentiles: percentiles}
 	if facts.Percentiles != nil && o.Percentiles == nil {
@@ -265,7 +280,7 @@ func (o Options) series(dir string) (Document, error) {
 		st.Sections = sections
 	}
 	if err := st.Validate(); err != nil {
-		return Document{}, err
+		return Document{}, &OptionError{err}
 	}
 	d := Series(facts, dir, st)
 	d.Damage = strings.Join(damage, "; ")

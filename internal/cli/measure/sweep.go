@@ -16,6 +16,7 @@ import (
 	"perflab/internal/block"
 	"perflab/internal/cli/console"
 	"perflab/internal/cli/view"
+	"perflab/internal/dirdoc"
 	"perflab/internal/load"
 	"perflab/internal/result"
 	"perflab/internal/selfcheck"
@@ -330,7 +331,7 @@ func pointLine(p bench.Point) string {
 // showSeries prints the table of a series, and writes its page.
 func (f *benchFlags) showSeries(env console.Env, facts *bench.SeriesFacts) error {
 	st := block.Style{Sections: strings.Split(f.sections, ","), Percentiles: f.shownPercentiles}
-	v := view.Series(facts, f.out, st)
+	v := view.OfDirectory(dirdoc.Series(facts, f.out, st))
 	if err := v.Text(env.Stdout); err != nil {
 		return err
 	}

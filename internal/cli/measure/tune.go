@@ -16,7 +16,7 @@ import (
 
 	"perflab/docs"
 	"perflab/internal/cli/console"
-	"perflab/internal/cli/view"
+	"perflab/internal/dirdoc"
 	"perflab/internal/engine"
 	"perflab/internal/lab"
 	"perflab/internal/outcome"
@@ -235,7 +235,7 @@ func judgeStudy(s outcome.Study) error {
 
 // writeStudyReport renders the facts beside study.json.
 func writeStudyReport(env console.Env, dir string, s outcome.Study) (doc.Document, error) {
-	o := view.StudyOptions(dir, s, "")
+	o := dirdoc.StudyOptions(dir, s, "")
 	d, err := report.Study(s, o)
 	var md, html strings.Builder
 	if err == nil {

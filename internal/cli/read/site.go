@@ -1,8 +1,6 @@
 package read
 
 import (
-	"cmp"
-	"errors"
 	"fmt"
 	"net/url"
 	"path/filepath"
@@ -11,8 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"perflab/internal/cli/console"
-	"perflab/internal/report/audited"
-	"perflab/internal/rundir"
+	"perflab/internal/dirdoc"
 	"perflab/internal/site"
 	"perflab/internal/source"
 )
@@ -66,9 +63,12 @@ func runSite(env console.Env, s site.Site, out, date string, dirs []string) erro
 		return console.Usage(fmt.Errorf("--url %q is no address: write it as https://lab.example.org/", s.URL))
 	}
 	for _, dir := range source.WithoutImportFiles(dirs) {
-		e, err := siteEntry(env, dir)
+		e, damage, err := dirdoc.Entry(dir)
 		if err != nil {
-			return err
+			return usage(err)
+		}
+		if damage != "" {
+			fmt.Fprintf(env.Stderr, "perflab: not everything could be read: %s\n", damage)
 		}
 		s.Entries = append(s.Entries, e)
 	}
@@ -88,28 +88,4 @@ func runSite(env console.Env, s site.Site, out, date string, dirs []string) erro
 	}
 	fmt.Fprintf(env.Stdout, "Site: %s, %s\n", filepath.Join(out, "index.html"), console.Plural(len(files), "file"))
 	return nil
-}
-
-// siteEntry reads a directory that is published, with its report.
-func siteEntry(env console.Env, dir string) (site.Entry, error) {
-	f := &reportFlags{sections: "ttft,tpot,itl,e2el"}
-	v, err := f.open(NewReport(env).Flags(), []string{dir})
-	if err != nil {
-		return site.Entry{}, err
-	}
-	if v.Damage != "" {
-		fmt.Fprintf(env.Stderr, "perflab: not everything could be read: %s\n", v.Damage)
-	}
-	p, name := source.Audit(dir), filepath.Base(filepath.Clean(dir))
-	a := audited.Audit{Files: p.Files, Findings: p.Findings}
-	if rundir.IsStudy(dir) {
-		study, err := rundir.OpenStudy(dir)
-		return site.OfStudy(name, study, v.Page(), a), err
-	}
-	runs, ok, err := rundir.Runs(dir)
-	if err != nil || !ok {
-		return site.Entry{}, cmp.Or(err, errors.New(dir+" holds no run"))
-	}
-	sides, _, err := f.readSides(NewReport(env).Flags(), runs)
-	return site.OfRuns(name, cmp.Or(p.Title, v.Page().Body.Title), sides, v.Page(), a), err
 }

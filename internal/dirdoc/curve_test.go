@@ -1,4 +1,4 @@
-package view
+package dirdoc
 
 import (
 	"strings"
@@ -8,6 +8,7 @@ import (
 
 	"perflab/internal/bench"
 	"perflab/internal/block"
+	"perflab/internal/report/doc"
 	"perflab/internal/result"
 	"perflab/internal/seriesdoc"
 )
@@ -28,7 +29,7 @@ func TestCurveOf(t *testing.T) {
 	}}
 	text := func(facts *bench.SeriesFacts) (got []string) {
 		var b strings.Builder
-		if err := Series(facts, "", block.Style{Percentiles: []float64{99}}).Text(&b); err != nil {
+		if err := doc.Text(&b, Series(facts, "", block.Style{Percentiles: []float64{99}}).Document); err != nil {
 			t.Fatal(err)
 		}
 		for line := range strings.Lines(b.String()) {
