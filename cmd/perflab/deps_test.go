@@ -100,6 +100,7 @@ var tests = map[string]map[string]string{
 	"test/science":        {"result": "the figures of a replay are those that it defines", "earlier": "what was measured under another load is weighed"},
 	"tune/journal":        {"tune/staged": "a search that is interrupted"},
 	"tune/staged":         {"stat": "random studies"},
+	"web/guard/meter":     {"prometheus": "what is written is read again"},
 	"truth": {"selfcheck": "the client's cost is measured as a run is", "proc": "other programs are told from it",
 		"interop": "what other clients print is held against the truth", "result": "what perflab prints is too"},
 }
