@@ -123,6 +123,8 @@ var modules = map[string][]string{
 	"github.com/google/go-cmp":                 nil,
 	"github.com/yuin/goldmark":                 nil,
 	"github.com/rogpeppe/go-internal":          nil,
+	"github.com/chromedp/chromedp":             nil,
+	"github.com/chromedp/cdproto":              nil,
 	"github.com/santhosh-tekuri/jsonschema/v6": nil,
 }
 
