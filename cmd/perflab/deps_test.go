@@ -116,6 +116,8 @@ var modules = map[string][]string{
 	"golang.org/x/term":                        {"cli/console"},
 	"golang.org/x/sys":                         {"durable", "wire", "load", "truth", "deploy"},
 	"github.com/parquet-go/parquet-go":         {"report/parquet", "datafile"},
+	"github.com/jackc/pgx/v5":                  {"store"},
+	"modernc.org/sqlite":                       {"store"},
 	"github.com/moby/moby/client":              {"deploy/docker"},
 	"github.com/moby/moby/api":                 {"deploy/docker"},
 	"github.com/containerd/errdefs":            {"deploy/docker"},

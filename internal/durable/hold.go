@@ -36,5 +36,9 @@ func Held(path string) bool {
 		return false
 	}
 	defer f.Close() // which ends the look
-	return errors.Is(look(f), errLocked)
+	return Locked(f)
 }
+
+// Locked reports whether somebody holds an open file or directory. Who asks closes it at once:
+// until then it cannot be held.
+func Locked(f *os.File) bool { return errors.Is(look(f), errLocked) }
