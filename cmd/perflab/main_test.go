@@ -13,12 +13,14 @@ import (
 	"perflab/internal/cli"
 	"perflab/internal/cli/console"
 	"perflab/internal/deploy"
+	"perflab/internal/web/launch"
 )
 
 // TestMain makes the test binary a perflab of its own: scripts, and simulated
 // engines that a perflab under test starts, run it by that name.
 func TestMain(m *testing.M) {
 	deploy.GuardMain()
+	launch.Main()
 	if filepath.Base(os.Args[0]) == routerName {
 		os.Exit(routerMain(os.Args[1:]))
 	}

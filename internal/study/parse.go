@@ -36,6 +36,12 @@ func Parse(name string, data []byte) (*Study, error) { return ParseAs(name, data
 // ParseAs is Parse with another strategy than the file's; "" is that one. What
 // the file says to other strategies is then left unused.
 func ParseAs(name string, data []byte, strategy string) (*Study, error) {
+	return ParseAllowed(name, data, strategy, func(*File) error { return nil })
+}
+
+// ParseAllowed is ParseAs for a text of somebody who may not use everything: before anything
+// that the file names is opened, allowed is asked, and an error of it is the answer.
+func ParseAllowed(name string, data []byte, strategy string, allowed func(*File) error) (*Study, error) {
 	doc := new(yaml.Node) // the tree, into which messages point
 	if err := yaml.Load(data, doc); err != nil {
 		return nil, &Error{name, yamlProblems(err)}
@@ -50,6 +56,9 @@ func ParseAs(name string, data []byte, strategy string) (*Study, error) {
 		f.follow(strategy)
 	}
 	f.fill()
+	if err := allowed(f); err != nil {
+		return nil, err
+	}
 	s, faults := check(f, doc, len(flaws) > 0)
 	if len(flaws)+len(faults) > 0 {
 		return nil, &Error{name, told(doc, flaws, faults)}
