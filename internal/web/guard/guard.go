@@ -224,10 +224,10 @@ func (g *Guard) MadeToken() string { return g.made }
 // isPublic says that a path needs no token. One that leads elsewhere by its dots is not public,
 // whatever the routes make of it.
 func (g *Guard) isPublic(p string) bool {
-	if path.Clean(p) != strings.TrimSuffix(p, "/") {
-		return false
-	}
-	return slices.ContainsFunc(g.o.Public, func(public string) bool {
+	return isPlain(p) && slices.ContainsFunc(g.o.Public, func(public string) bool {
 		return p == public || strings.HasSuffix(public, "/") && strings.HasPrefix(p, public)
 	})
 }
+
+// isPlain says that a path leads where it seems to: it has no dots and no empty parts.
+func isPlain(p string) bool { return p == "/" || path.Clean(p) == strings.TrimSuffix(p, "/") }

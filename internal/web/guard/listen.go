@@ -26,11 +26,16 @@ func (g *Guard) Listen() (net.Listener, error) {
 	if g.certs == nil {
 		return l, nil
 	}
+	return g.secured(l), nil
+}
+
+// secured is a listener with TLS.
+func (g *Guard) secured(l net.Listener) net.Listener {
 	return tls.NewListener(l, &tls.Config{
 		MinVersion:     tls.VersionTLS12,
 		NextProtos:     []string{"h2", "http/1.1"},
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return g.certs.current(), nil },
-	}), nil
+	})
 }
 
 // needsLoopback says that the server may not be reached by others.

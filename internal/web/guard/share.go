@@ -97,7 +97,7 @@ func (g *Guard) serveShared(w *writer, r *http.Request) string {
 	w.Header().Set("X-Robots-Tag", "noindex")
 	l, err := readLink(g.keys.share, signed, time.Now())
 	switch {
-	case g.shared == nil || err == errLink:
+	case g.shared == nil || err == errLink || !isPlain("/"+rest): // dots lead out of the link
 		g.refuse(w, r, refusal{http.StatusNotFound, "link", errLink.Error()})
 		return "refused"
 	case err != nil:

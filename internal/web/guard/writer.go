@@ -58,8 +58,9 @@ func (w *writer) patience() func() {
 	return func() { _ = w.control.SetWriteDeadline(time.Time{}) }
 }
 
-// last bounds what the server itself still sends when the handler has returned.
-func (w *writer) last() { _ = w.control.SetWriteDeadline(time.Now().Add(w.stalled)) }
+// last bounds what the server itself still does when the handler has returned: it waits for what is left
+// of the body, for which a client has its time, and then sends.
+func (w *writer) last() { _ = w.control.SetWriteDeadline(time.Now().Add(2 * w.stalled)) }
 
 // body is the body of a request: it is bounded in size, and has to come.
 type body struct {
