@@ -395,3 +395,37 @@ func testTrash(t *testing.T, open Opener) {
 		t.Errorf("state %s", e.State)
 	}
 }
+
+// testReduction: what plots draw is made once, and follows the run.
+func testReduction(t *testing.T, open Opener) {
+	root := some(t)
+	Study(t, root, "study", 1, 1)
+	s := open(t, root)
+	Sync(t, s)
+	ctx := context.Background()
+	first, err := s.Reduction(ctx, "c")
+	if err != nil || len(first.CDF) == 0 || !first.Simulated || first.Calls != 3 || first.Fault != "" {
+		t.Fatalf("%+v, %v", first, err)
+	}
+	again, err := s.Reduction(ctx, "c")
+	if err != nil || !slices.Equal(again.CDF[0].Values, first.CDF[0].Values) {
+		t.Errorf("%+v, %v", again, err)
+	}
+	if _, err := s.Reduction(ctx, "study"); err == nil {
+		t.Error("a study has no calls")
+	}
+	WriteFile(t, filepath.Join(root, "a", "calls.jsonl"), []byte("{rubbish}\n{}\n"))
+	Sync(t, s)
+	if r, err := s.Reduction(ctx, "a"); err != nil || r.Fault == "" {
+		t.Errorf("%+v, %v", r, err)
+	}
+	made := 0
+	for more := true; more; made++ {
+		if more, err = s.ReduceNext(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if made != 4 { // b, d, the run of the study, and the end
+		t.Errorf("%d were made", made-1)
+	}
+}
