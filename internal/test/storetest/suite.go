@@ -240,4 +240,5 @@ func byName(t *testing.T, s *store.Store, name string) store.Entry {
 	return store.Entry{}
 }
 
-func tagged(tag string) mark.Record { return mark.Record{Do: mark.Tag, Value: tag} }
+// Tagged is the record of a tag.
+func Tagged(tag string) mark.Record { return mark.Record{Do: mark.Tag, Value: tag} }
