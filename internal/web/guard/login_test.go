@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -423,6 +424,29 @@ func FuzzParseTokens(f *testing.F) {
 			if role, err := ParseRole(tok.Role); err != nil || role < Read || len(tok.SHA256) != 64 || tok.Name == "" {
 				t.Errorf("%q gives %+v", text, tok)
 			}
+		}
+	})
+}
+
+// Whatever is asked for, a login leads to a page of this server.
+func FuzzLocalPath(f *testing.F) {
+	for _, s := range []string{"/runs?a=1#b", "//evil.example", `/\evil.example`, "https://evil.example", "/%2f%2fevil", "/..//evil", "javascript:alert(1)", "/\tx", "///x", "/a?//b", "/%5cevil"} {
+		f.Add(s)
+	}
+	base, err := url.Parse("http://lab.example/login")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		got := localPath(s)
+		if !strings.HasPrefix(got, "/") || strings.HasPrefix(got, "//") || strings.HasPrefix(got, `/\`) || strings.ContainsAny(got, "\r\n\t\x00\\") {
+			t.Errorf("%q leads to %q", s, got)
+		}
+		if u, err := base.Parse(got); err != nil || u.Host != base.Host || u.Scheme != base.Scheme {
+			t.Errorf("%q leads to %v, %v", s, u, err)
+		}
+		if again := localPath(got); again != got {
+			t.Errorf("%q leads to %q, and that to %q", s, got, again)
 		}
 	})
 }
