@@ -56,10 +56,7 @@ func TestEnds(t *testing.T) {
 // does not end is killed.
 func TestStop(t *testing.T) {
 	t.Parallel()
-	o := testOptions(t)
-	o.forceAfter = time.Millisecond
-	q := openFor(t, t.TempDir(), o)
-
+	q := openFor(t, t.TempDir(), testOptions(t))
 	id := submit(t, q, predicted("drain"))
 	atWork(t, q, id)
 	for i, who := range []string{"ada", "bob"} {
@@ -78,6 +75,9 @@ func TestStop(t *testing.T) {
 		t.Errorf("stopped what has ended: %v", err)
 	}
 
+	o := testOptions(t)
+	o.forceAfter = time.Millisecond
+	q = openFor(t, t.TempDir(), o)
 	id = submit(t, q, predicted("stubborn"))
 	atWork(t, q, id)
 	for range 2 {
@@ -134,7 +134,7 @@ func TestSupervisorKilled(t *testing.T) {
 		t.Run(behaviour, func(t *testing.T) {
 			t.Parallel()
 			o := testOptions(t)
-			o.forceAfter = time.Millisecond
+			o.forceAfter = time.Millisecond // after the second request, which drain does not outlive either
 			q := openFor(t, t.TempDir(), o)
 			name, _, both := strings.Cut(behaviour, " ")
 			if both {
