@@ -161,7 +161,7 @@ func (b *board) setOwner(lock *os.File, why error) {
 	b.lock, b.readOnly = lock, why
 }
 
-// release lets another server have the queue.
+// release lets another server have the queue; this one changes nothing from then on.
 func (b *board) release() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -169,6 +169,7 @@ func (b *board) release() {
 		b.lock.Close() // it holds nothing that could be lost
 		b.lock = nil
 	}
+	b.readOnly = errClosed
 }
 
 // ReadOnly says why this server only shows the launches; nil where it runs them.

@@ -493,6 +493,9 @@ func TestWait(t *testing.T) {
 	if err := <-told; !errors.Is(err, os.ErrClosed) {
 		t.Errorf("of a server that ended: %v", err)
 	}
+	if _, err := q.Submit(predicted("exit-0")); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("submitted to a server that ended: %v", err)
+	}
 }
 
 // TestGate: a gate that nobody opens lets nothing through.
