@@ -98,6 +98,7 @@ var tests = map[string]map[string]string{
 	"perflab/cmd/perflab": {"tune/journal": "the journal of a study that was killed", "outcome": "the facts of a study"},
 	"sim":                 {"prometheus": "the metrics that it publishes are read", "engine/meters": "and given common names", "engine/logs": "what it prints at the start is read"},
 	"test/science":        {"result": "the figures of a replay are those that it defines", "earlier": "what was measured under another load is weighed"},
+	"web/asset":           {"web/figure": "plots of every kind are looked at"},
 	"tune/journal":        {"tune/staged": "a search that is interrupted"},
 	"tune/staged":         {"stat": "random studies"},
 	"truth": {"selfcheck": "the client's cost is measured as a run is", "proc": "other programs are told from it",

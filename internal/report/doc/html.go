@@ -17,6 +17,9 @@ var (
 	pageScript string
 )
 
+// Style is the style sheet of a page with its plots, for pages of others that shall look like one.
+func Style() string { return pageStyle + plot.Style }
+
 // HTML writes a document as one page that needs no other file: style, script and
 // plots are inside, and its content policy forbids the browser to fetch anything.
 func HTML(w io.Writer, d Document) error { return Page(w, d, Frame{}) }
@@ -35,7 +38,7 @@ func Page(w io.Writer, d Document, f Frame) error {
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'` + f.sources() + `">
 <title>` + title + f.titled() + `</title>
-` + f.feed() + `<style>` + pageStyle + plot.Style + `</style>
+` + f.feed() + `<style>` + Style() + `</style>
 </head>
 <body>
 ` + f.bar())
