@@ -142,6 +142,23 @@ func TestWhatIsChosenIsInTheAddress(t *testing.T) {
 	}
 }
 
+// TestPlotsTogether: plots of one clock have one pointer, and one from a URL is drawn anew as it was looked at.
+func TestPlotsTogether(t *testing.T) {
+	b, g := browser.Start(t), openGallery(t)
+	p := b.Open(t, g.URL+"/figures", browser.View{})
+	p.Wait(ready)
+	p.Expect("404")
+	browser.Eval[bool](p, `document.querySelector('[data-name="rate"] .chart-plot').focus(), true`)
+	p.Press("End", "PageUp")
+	p.Wait(`document.querySelector('[data-name="queue"] .chart-say').textContent.startsWith("569 s: output ")`)
+	browser.Eval[bool](p, `document.querySelectorAll('[data-name="from-url"] [aria-pressed]')[2].click(), document.querySelector('[data-name="from-url"] [aria-controls]').click(), document.querySelector('[data-name="from-url"]').dispatchEvent(new CustomEvent("chart-reload")), true`)
+	p.Wait(`document.querySelector('[data-name="from-url"] .chart-plot').getAttribute("aria-label").includes("drawn 2 times")`)
+	if got := browser.Eval[string](p, `[...document.querySelectorAll('[data-name="from-url"] [aria-pressed]')].map((b) => b.ariaPressed) + " " + document.querySelectorAll("#chart-from-url-rows th").length`); got != "true,true,false 3" {
+		t.Errorf("drawn anew it shows %q", got)
+	}
+	p.Sound()
+}
+
 // TestFrontsAreSteps: a front never lies above a point that was measured; an interpolated one would.
 func TestFrontsAreSteps(t *testing.T) {
 	b, g := browser.Start(t), openGallery(t)
