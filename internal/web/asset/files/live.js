@@ -31,7 +31,6 @@ class Live {
     this.button = box.querySelector("[data-live-pause]");
     if (this.button) {
       this.button.hidden = false;
-      this.button.setAttribute("aria-pressed", "false");
       this.button.addEventListener("click", () => this.pause(!this.paused));
     }
     document.addEventListener("visibilitychange", () => this.seen());
@@ -134,7 +133,6 @@ class Live {
 
   pause(on) {
     this.paused = on;
-    this.button.setAttribute("aria-pressed", on);
     this.button.textContent = on ? "Go on" : "Pause";
     if (!on) for (const [kind, data] of this.held.splice(0)) this.take(kind, data);
     if (!this.ended) this.state(on ? "paused" : "open", on ? "paused" : "live");
