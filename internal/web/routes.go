@@ -7,12 +7,14 @@ import (
 	"perflab/internal/web/asset"
 	"perflab/internal/web/guard"
 	"perflab/internal/web/page"
+	"perflab/internal/web/runs"
 )
 
 // routes are all addresses: those of the screens, of the API, and the server's own.
 func (s *Server) routes() []page.Route {
 	return slices.Concat(
 		s.own(),
+		runs.Routes(runs.Options{Store: s.store, Pages: s.pages, Audit: s.guard.Audit, Launches: s.queue != nil, ReadOnly: s.o.ReadOnly}),
 	)
 }
 
