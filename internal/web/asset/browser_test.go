@@ -142,6 +142,23 @@ func TestWhatIsChosenIsInTheAddress(t *testing.T) {
 	}
 }
 
+// TestPlotsTogether: plots of one clock have one pointer, and one from a URL is drawn anew as it was looked at.
+func TestPlotsTogether(t *testing.T) {
+	b, g := browser.Start(t), openGallery(t)
+	p := b.Open(t, g.URL+"/figures", browser.View{})
+	p.Wait(ready)
+	p.Expect("404")
+	browser.Eval[bool](p, `document.querySelector('[data-name="rate"] .chart-plot').focus(), true`)
+	p.Press("End", "PageUp")
+	p.Wait(`document.querySelector('[data-name="queue"] .chart-say').textContent.startsWith("569 s: output ")`)
+	browser.Eval[bool](p, `document.querySelectorAll('[data-name="from-url"] [aria-pressed]')[2].click(), document.querySelector('[data-name="from-url"] [aria-controls]').click(), document.querySelector('[data-name="from-url"]').dispatchEvent(new CustomEvent("chart-reload")), true`)
+	p.Wait(`document.querySelector('[data-name="from-url"] .chart-plot').getAttribute("aria-label").includes("drawn 2 times")`)
+	if got := browser.Eval[string](p, `[...document.querySelectorAll('[data-name="from-url"] [aria-pressed]')].map((b) => b.ariaPressed) + " " + document.querySelectorAll("#chart-from-url-rows th").length`); got != "true,true,false 3" {
+		t.Errorf("drawn anew it shows %q", got)
+	}
+	p.Sound()
+}
+
 // TestFrontsAreSteps: a front never lies above a point that was measured; an interpolated one would.
 func TestFrontsAreSteps(t *testing.T) {
 	b, g := browser.Start(t), openGallery(t)
@@ -310,39 +327,57 @@ func TestEditor(t *testing.T) {
 	}
 }
 
-// TestLive follows a stream that pauses, breaks, goes quiet and ends.
+// state is what the live mark says of itself.
+const state = `document.querySelector("[data-live-state]").dataset.state`
+
+// TestLive follows a stream that is paused, breaks, is not looked at and ends.
 func TestLive(t *testing.T) {
 	b, g := browser.Start(t), openGallery(t)
 	p := b.Open(t, g.URL+"/live", browser.View{})
-	p.Wait(ready + ` && document.querySelector("[data-live-state]").dataset.state === "open"`)
+	p.Wait(ready + ` && ` + state + ` === "open"`)
 	g.events <- "id: 1\nevent: set\ndata: {\"best\": \"2,345 tok/s <b>\", \"spent\": 0.4}"
 	p.Wait(`document.querySelector("[data-live=best]").textContent === "2,345 tok/s <b>" && document.querySelector("progress").value === 0.4`)
 	g.events <- `event: append` + "\n" + `data: {"log": "engine", "lines": ["1 <script>", "2", "3", "4", "5", "6", "7"]}`
 	p.Wait(`document.querySelector("[data-live-log]").textContent === "3\n4\n5\n6\n7\n"`)
+	p.Picture("live")
 
 	p.Click("text=Pause")
 	g.events <- "id: 2\nevent: set\ndata: {\"best\": \"later\"}"
-	g.events <- "event: alive\ndata: {}"
-	p.Wait(`document.querySelector("[data-live-state]").dataset.state === "stale"`) // nothing comes for a second
+	g.events <- "" // the stream breaks, after what is held
+	p.Wait(state + ` === "retry"`)
 	if got := p.Text("[data-live=best]"); got != "2,345 tok/s <b>" {
 		t.Errorf("while it is paused the page says %q", got)
 	}
-	p.Picture("live-stale")
-	p.Click("text=Go on")
-	p.Wait(`document.querySelector("[data-live=best]").textContent === "later"`)
-
-	g.events <- "" // the stream breaks
-	p.Wait(`document.querySelector("[data-live-state]").dataset.state === "retry"`)
-	p.Wait(`document.querySelector("[data-live-state]").dataset.state === "open"`)
+	p.Wait(state + ` === "paused"`) // it has connected again
 	if got := g.last.Load(); got != "2" {
 		t.Errorf("it went on after the event %q", got)
 	}
+	p.Click("text=Go on")
+	p.Wait(state + ` === "open" && document.querySelector("[data-live=best]").textContent === "later"`)
+
+	browser.Eval[bool](p, `window.away = true, Object.defineProperty(document, "hidden", { get: () => window.away }), document.dispatchEvent(new Event("visibilitychange")), true`)
+	p.Wait(state + ` === "ended"`)
+	browser.Eval[bool](p, `window.away = false, document.dispatchEvent(new Event("visibilitychange")), true`)
+	p.Wait(state + ` === "open"`)
 	g.events <- "event: reload\ndata: {}"
-	p.Wait(`document.querySelector("#part").textContent === "drawn 2 times"`)
+	p.Wait(`document.querySelector("#part").textContent === "drawn 3 times"`)
 	g.events <- `event: end` + "\n" + `data: {"text": "the study has ended"}`
 	p.Wait(`document.querySelector("[data-live-state]").textContent === "the study has ended"`)
+	browser.Eval[bool](p, `document.dispatchEvent(new Event("visibilitychange")), true`)
 	p.Frame()
-	if got := g.asked.Load(); got != 2 {
+	if got := g.asked.Load(); got != 3 {
 		t.Errorf("the stream was asked for %d times", got)
 	}
+}
+
+// TestStale says that what is shown may be old when nothing comes.
+func TestStale(t *testing.T) {
+	b, g := browser.Start(t), openGallery(t)
+	p := b.Open(t, g.URL+"/live?stale=0.05", browser.View{})
+	p.Wait(ready + ` && ` + state + ` === "stale" && document.querySelector("main.is-stale")`)
+	if got := p.Text("[data-live-state]"); !strings.Contains(got, "what is shown may be old") {
+		t.Errorf("it says %q", got)
+	}
+	p.Accessible()
+	p.Picture("live-stale")
 }
