@@ -227,9 +227,9 @@ func several(what string, found []Entry) error {
 }
 
 // Groups returns how many entries a filter holds for, by the values of a fact, the most frequent
-// first.
+// first. By tag or by issue an entry counts for each that it has.
 func (s *Store) Groups(ctx context.Context, q Query, fact string) ([]Group, error) {
-	column, err := filter.GroupColumn(fact)
+	column, join, err := filter.GroupColumn(fact)
 	if err != nil {
 		return nil, err
 	}
@@ -243,7 +243,7 @@ func (s *Store) Groups(ctx context.Context, q Query, fact string) ([]Group, erro
 	}
 	out := []Group{}
 	limit := min(cmp.Or(max(0, q.Limit), usualPage), MostPage)
-	err = s.d.rows(ctx, s.db, "SELECT "+column+", COUNT(*), MAX(e.started) FROM entries e WHERE "+where.SQL+" GROUP BY "+column+" ORDER BY COUNT(*) DESC, "+column+" LIMIT ? OFFSET ?",
+	err = s.d.rows(ctx, s.db, "SELECT "+column+", COUNT(*), MAX(e.started) FROM entries e"+join+" WHERE "+where.SQL+" GROUP BY "+column+" ORDER BY COUNT(*) DESC, "+column+" LIMIT ? OFFSET ?",
 		append(where.Args, limit, max(0, q.Offset)), func(r *sql.Rows) error {
 			var g Group
 			var newest *float64

@@ -193,7 +193,15 @@ func testPage(t *testing.T, open Opener) {
 func testGroups(t *testing.T, open Opener) {
 	s := open(t, some(t))
 	Sync(t, s)
+	for name, tags := range map[string][]string{"a": {"keep", "nightly"}, "b": {"keep"}} {
+		for _, tag := range tags {
+			if err := s.Mark(context.Background(), "ada", byName(t, s, name).ID, tagged(tag)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 	for fact, counts := range map[string][]store.Group{
+		"tag":       {{Value: "keep", Count: 2}, {Value: "nightly", Count: 1}},
 		"engine":    {{Value: "", Count: 2}, {Value: "sglang", Count: 1}, {Value: "vllm", Count: 1}},
 		"simulated": {{Value: "false", Count: 3}, {Value: "true", Count: 1}},
 		"verdict":   {{Value: "sound", Count: 3}, {Value: "void", Count: 1}},
