@@ -27,9 +27,8 @@ func HTML(w io.Writer, d Document) error { return Page(w, d, Frame{}) }
 // Page writes a document as a page in a frame. It is HTML's page with links to the others and
 // a search, whose index is the one file that it loads.
 func Page(w io.Writer, d Document, f Frame) error {
-	var h htmlWriter
-	h.items(d.Body.Items)
-	title := htmlEscaper.Replace(d.Body.Title)
+	in := parts(d)
+	title := htmlEscaper.Replace(in.Title)
 	var b strings.Builder
 	b.WriteString(`<!doctype html>
 <html lang="en">
@@ -42,17 +41,17 @@ func Page(w io.Writer, d Document, f Frame) error {
 </head>
 <body>
 ` + f.bar())
-	if d.Banner != "" {
-		b.WriteString(`<div class="sim" role="alert">` + htmlEscaper.Replace(d.Banner) + "</div>\n")
+	if in.Banner != "" {
+		b.WriteString(`<div class="sim" role="alert">` + htmlEscaper.Replace(in.Banner) + "</div>\n")
 	}
 	b.WriteString(`<div class="layout">
 <nav aria-label="Contents"><details open><summary>Contents</summary><ol>
-` + contents(h.entries) + `</ol></details></nav>
+` + in.Contents + `</ol></details></nav>
 <main>
 <h1>` + title + `</h1>
-` + h.b.String() + `</main>
+` + in.Body + `</main>
 </div>
-<script>` + pageScript + `</script>
+<script>` + Script() + `</script>
 ` + f.scripts() + `</body>
 </html>
 
