@@ -95,9 +95,10 @@ var tests = map[string]map[string]string{
 	"report/progress":     {"tune": "the ratio of what leads"},
 	"report/audited":      {"interop": "places of findings"},
 	"report/parquet":      {"stat": "random calls"},
-	"perflab/cmd/perflab": {"tune/journal": "the journal of a study that was killed", "outcome": "the facts of a study"},
+	"perflab/cmd/perflab": {"tune/journal": "the journal of a study that was killed", "outcome": "the facts of a study", "source": "how far a launched study has come", "web/allow": "each flag of bench has a row"},
 	"sim":                 {"prometheus": "the metrics that it publishes are read", "engine/meters": "and given common names", "engine/logs": "what it prints at the start is read"},
 	"test/science":        {"result": "the figures of a replay are those that it defines", "earlier": "what was measured under another load is weighed"},
+	"web/asset":           {"web/figure": "plots of every kind are looked at"},
 	"tune/journal":        {"tune/staged": "a search that is interrupted"},
 	"tune/staged":         {"stat": "random studies"},
 	"web/guard/meter":     {"prometheus": "what is written is read again"},
@@ -133,7 +134,8 @@ var modules = map[string][]string{
 // testModules are the dependencies that tests of other packages may import
 // too, with the packages.
 var testModules = map[string][]string{
-	"go.yaml.in/yaml/v4": {"cli"},
+	"go.yaml.in/yaml/v4":     {"cli"},
+	"github.com/spf13/pflag": {"perflab/cmd/perflab"},
 }
 
 // forbidden are standard packages that a package which is not pure must not use

@@ -24,6 +24,9 @@ func TestMain(m *testing.M) {
 	if filepath.Base(os.Args[0]) == routerName {
 		os.Exit(routerMain(os.Args[1:]))
 	}
+	if dir := os.Getenv("PERFLAB_TEST_QUEUE"); dir != "" {
+		os.Exit(queueMain(dir))
+	}
 	if os.Getenv("PERFLAB_TEST_MAIN") == "1" {
 		os.Exit(cli.Main(console.System(os.Args[1:])))
 	}

@@ -63,4 +63,3 @@ func TestParts(t *testing.T) {
 		t.Error("the page has other parts")
 	}
 }
-

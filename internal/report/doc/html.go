@@ -17,9 +17,6 @@ var (
 	pageScript string
 )
 
-// Style is the style sheet of a page with its plots, for pages of others that shall look like one.
-func Style() string { return pageStyle + plot.Style }
-
 // HTML writes a document as one page that needs no other file: style, script and
 // plots are inside, and its content policy forbids the browser to fetch anything.
 func HTML(w io.Writer, d Document) error { return Page(w, d, Frame{}) }

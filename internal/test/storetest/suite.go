@@ -26,7 +26,7 @@ func Suite(t *testing.T, fresh func(t *testing.T) Opener) {
 	}{
 		{"List", testList}, {"Filter", testFilter}, {"Order", testOrder}, {"Page", testPage}, {"Groups", testGroups},
 		{"Follow", testFollow}, {"Places", testPlaces}, {"Marks", testMarks}, {"Get", testGet}, {"Parts", testParts},
-		{"Hostile", testHostile}, {"Rebuild", testRebuild}, {"Wait", testWait}, {"Two", testTwo}, {"Trash", testTrash},
+		{"Hostile", testHostile}, {"Rebuild", testRebuild}, {"Wait", testWait}, {"Two", testTwo}, {"Trash", testTrash}, {"Reduction", testReduction},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, fresh(t)) })
 	}
@@ -240,4 +240,5 @@ func byName(t *testing.T, s *store.Store, name string) store.Entry {
 	return store.Entry{}
 }
 
-func tagged(tag string) mark.Record { return mark.Record{Do: mark.Tag, Value: tag} }
+// Tagged is the record of a tag.
+func Tagged(tag string) mark.Record { return mark.Record{Do: mark.Tag, Value: tag} }

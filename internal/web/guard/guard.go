@@ -20,6 +20,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"os"
 	"path"
 	"slices"
 	"strings"
@@ -148,6 +149,7 @@ func (o Options) tls() bool { return o.Certificate != "" || o.MakeCertificate }
 type Guard struct {
 	o        Options
 	log      *slog.Logger
+	lock     *os.File // of the state directory
 	keys     keys
 	tokens   *tokenList // nil: everybody may do everything
 	made     string     // the token that was made just now
@@ -177,24 +179,8 @@ func New(o Options) (*Guard, error) {
 	if g.log == nil {
 		g.log = slog.New(slog.DiscardHandler)
 	}
-	if err := makeState(o.State); err != nil {
-		return nil, err
-	}
-	var err error
-	if g.keys, err = openKeys(o.State); err != nil {
-		return nil, err
-	}
-	if err := g.openCertificates(); err != nil {
-		return nil, err
-	}
-	if err := g.openTokens(); err != nil {
-		return nil, err
-	}
-	if g.sessions, err = openSessions(o.State, o.Limits.Session); err != nil {
-		return nil, err
-	}
-	if g.trail, err = trail.Open(auditDir(o.State), trail.Limits{File: o.Limits.AuditFile, Files: o.Limits.AuditFiles}); err != nil {
-		return nil, err
+	if err := g.openState(); err != nil {
+		return nil, errors.Join(err, g.Close())
 	}
 	g.rates = newBuckets(o.Limits.Rate, float64(o.Limits.Burst))
 	g.wrong = newBuckets(float64(o.Limits.WrongTokens)/60, float64(o.Limits.WrongTokens))
@@ -206,11 +192,41 @@ func New(o Options) (*Guard, error) {
 	return g, nil
 }
 
+// openState reads or makes all that the state directory keeps.
+func (g *Guard) openState() (err error) {
+	if g.lock, err = openState(g.o.State); err != nil {
+		return err
+	}
+	if g.keys, err = openKeys(g.o.State); err != nil {
+		return err
+	}
+	if err = g.openCertificates(); err != nil {
+		return err
+	}
+	if err = g.openTokens(); err != nil {
+		return err
+	}
+	if g.sessions, err = openSessions(g.o.State, g.o.Limits.Session); err != nil {
+		return err
+	}
+	g.trail, err = trail.Open(auditDir(g.o.State), trail.Limits{File: g.o.Limits.AuditFile, Files: g.o.Limits.AuditFiles})
+	return err
+}
+
 // refusalsPerMinute is how many refusals of one address the audit log has in a minute.
 const refusalsPerMinute = 20
 
-// Close ends what the guard holds open.
-func (g *Guard) Close() error { return g.trail.Close() }
+// Close ends what the guard holds open. Another server may then use the state directory.
+func (g *Guard) Close() error {
+	var errs []error
+	if g.trail != nil {
+		errs = append(errs, g.trail.Close())
+	}
+	if g.lock != nil {
+		errs = append(errs, g.lock.Close())
+	}
+	return errors.Join(errs...)
+}
 
 // Open says that there are no tokens: everybody who reaches the server may do everything.
 func (g *Guard) Open() bool { return g.tokens == nil }

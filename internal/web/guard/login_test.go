@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -95,7 +96,7 @@ func TestNext(t *testing.T) {
 	g := withTokens(t)
 	for next, want := range map[string]string{
 		"/runs?a=1": "/runs?a=1", "": "/", "https://evil.example/": "/", "//evil.example": "/", `/\evil.example`: "/", "javascript:alert(1)": "/", "/%2f/evil.example": "/", "/a\r\nX: y": "/",
-		"/\t/evil.example": "/", "evil": "/", "/runs#part": "/runs", "http:/x": "/", " //evil.example": "/",
+		"///evil.example": "/", "/\t/evil.example": "/", "evil": "/", "/runs#part": "/runs", "http:/x": "/", " //evil.example": "/",
 	} {
 		if w := postLogin(g, testTokens[Read], next); w.Header().Get("Location") != want {
 			t.Errorf("next %q leads to %q, want %q", next, w.Header().Get("Location"), want)
@@ -170,6 +171,7 @@ func TestSessionsKept(t *testing.T) {
 	state, tokens := filepath.Join(t.TempDir(), "state"), tokensFile(t)
 	g := open(t, Options{State: state, Tokens: tokens})
 	c := sessionOf(t, g, Read)
+	g.Close()
 	if w := ask(open(t, Options{State: state, Tokens: tokens}), "GET", "/", "Cookie", carry(c)); w.Code != 200 {
 		t.Errorf("after a new start: %d", w.Code)
 	}
@@ -200,6 +202,49 @@ func TestSessionsKept(t *testing.T) {
 	}
 }
 
+// One state directory is one server's, and nobody else's.
+func TestState(t *testing.T) {
+	state := filepath.Join(t.TempDir(), "state")
+	g := open(t, Options{State: state})
+	o := Options{State: state, Listen: "127.0.0.1:0"}
+	if _, err := New(o); err == nil || !strings.Contains(err.Error(), "state: another server uses") {
+		t.Errorf("a second server: %v", err)
+	}
+	if err := g.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if runtime.GOOS != "windows" {
+		if err := os.Chmod(state, 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := New(o); err == nil || !strings.Contains(err.Error(), "chmod go-w") {
+			t.Errorf("a directory that others may write: %v", err)
+		}
+		if err := os.Chmod(state, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, text := range map[string]string{"key": "short", "sessions.json": "{"} {
+		path := filepath.Join(state, name)
+		whole, err := os.ReadFile(path)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := New(o); err == nil || !strings.Contains(err.Error(), "remove it") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err != nil { // it was not there
+			err = os.Remove(path)
+		} else {
+			err = os.WriteFile(path, whole, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	open(t, o)
+}
+
 // A token that is taken out of its file opens nothing from then on, nor do its sessions.
 func TestTokenTakenOut(t *testing.T) {
 	tokens := tokensFile(t)
@@ -228,6 +273,8 @@ func TestTokenTakenOut(t *testing.T) {
 		check("back", 200)
 		write("nonsense\n")
 		check("a file that cannot be read", 401)
+		write(TokenLine("anna", Read, testTokens[Read]) + "\n")
+		check("back again", 200)
 		if err := os.Remove(tokens); err != nil {
 			t.Fatal(err)
 		}
@@ -246,6 +293,7 @@ func TestNewToken(t *testing.T) {
 	if w := ask(g, "DELETE", "/api/v1/runs/1", "Token", token); w.Code != 200 {
 		t.Errorf("%d", w.Code)
 	}
+	g.Close()
 	again := open(t, Options{State: state, NewToken: true})
 	if again.MadeToken() != "" {
 		t.Error("a second start makes another token")

@@ -96,7 +96,7 @@ func newID(at time.Time) string {
 	return at.UTC().Format("20060102-150405-") + hex.EncodeToString(b)
 }
 
-// nextOrder is after all others.
+// nextOrder is after all others that wait.
 func (q *Queue) nextOrder() int64 {
 	most := int64(0)
 	for _, l := range q.current() {
@@ -136,13 +136,23 @@ func (q *Queue) describeStudy(l *Launch, r *StudyRequest) error {
 		return errors.New("the study holds a secret: leave it out, and let the administrator put it into the environment of perflab serve, which engines inherit")
 	}
 	l.Kind, l.Name, l.Strategy = Study, s.Name, r.Strategy
-	l.Place, l.Simulated = placeOfStudy(s), s.Runtime.Modelled()
+	l.Place, l.Simulated = placeOfStudy(s, q.lookup), s.Runtime.Modelled()
 	l.Dir = q.resultOf(l)
 	l.Args = []string{"tune", q.path(l.ID, studyFile), "--out", l.Dir}
 	if r.Strategy != "" {
 		l.Args = append(l.Args, "--strategy", r.Strategy)
 	}
 	return nil
+}
+
+// lookup looks into the environment that launches have.
+func (q *Queue) lookup(name string) (value string, set bool) {
+	for _, pair := range q.o.Env {
+		if v, ok := strings.CutPrefix(pair, name+"="); ok {
+			value, set = v, true // the last one counts
+		}
+	}
+	return value, set
 }
 
 // describeBench makes a command line of flags.

@@ -59,7 +59,9 @@ type Queue struct {
 
 	wake chan struct{} // size one: a wish to look at once is not lost, and two are one
 	done chan struct{}
-	wait sync.WaitGroup
+
+	closed sync.Once
+	wait   sync.WaitGroup
 }
 
 // Open opens the queue in a directory, which is made where it does not exist, and goes on with
@@ -152,7 +154,7 @@ func (q *Queue) release() {
 // Close ends the work of this server at the queue. What runs goes on, and what waits waits for
 // the next server.
 func (q *Queue) Close() {
-	close(q.done)
+	q.closed.Do(func() { close(q.done) })
 	q.wait.Wait()
 	q.release()
 }
@@ -187,29 +189,53 @@ func (q *Queue) List() []Launch {
 
 // Get returns one launch.
 func (q *Queue) Get(id string) (Launch, error) {
-	for _, l := range q.snapshot() {
-		if l.ID == id {
-			return l, nil
-		}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	l, ok := q.launches[id]
+	if !ok {
+		return Launch{}, &NotFoundError{ID: id}
 	}
-	return Launch{}, &NotFoundError{ID: id}
+	l = l.clone()
+	if l.State == Queued {
+		p := plan(q.active(), q.o.AtOnce)
+		l.Position, l.Waits = p.position[id], p.waits[id]
+	}
+	return *l, nil
 }
 
 // snapshot is every launch as it is now, with what it waits for.
 func (q *Queue) snapshot() []Launch {
 	q.mu.Lock()
-	all := make([]*Launch, 0, len(q.launches))
+	defer q.mu.Unlock()
+	p := plan(q.active(), q.o.AtOnce)
+	out := make([]Launch, 0, len(q.launches))
 	for _, l := range q.launches {
-		all = append(all, l.clone())
-	}
-	q.mu.Unlock()
-	p := plan(all, q.o.AtOnce)
-	out := make([]Launch, len(all))
-	for i, l := range all {
+		l = l.clone()
 		l.Position, l.Waits = p.position[l.ID], p.waits[l.ID]
-		out[i] = *l
+		out = append(out, *l)
 	}
 	return out
+}
+
+// active are the launches that run or wait, which nobody may change; q.mu is held.
+func (q *Queue) active() (out []*Launch) {
+	for _, l := range q.launches {
+		if l.State == Running || l.State == Queued {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// current are the launches that run or wait, to be changed and put back.
+func (q *Queue) current() []*Launch {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	all := q.active()
+	for i := range all {
+		all[i] = all[i].clone()
+	}
+	return all
 }
 
 // clone is a launch that shares nothing which is written to.
@@ -312,15 +338,4 @@ func (q *Queue) step() {
 	for _, id := range plan(all, q.o.AtOnce).ready {
 		q.start(all[slices.IndexFunc(all, func(l *Launch) bool { return l.ID == id })])
 	}
-}
-
-// current are all launches, to be changed and put back.
-func (q *Queue) current() []*Launch {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	all := make([]*Launch, 0, len(q.launches))
-	for _, l := range q.launches {
-		all = append(all, l.clone())
-	}
-	return all
 }

@@ -133,9 +133,12 @@ func (q *Queue) found(l *Launch) {
 
 // saveAgain tries to write down what could not be.
 func (q *Queue) saveAgain() {
-	for _, l := range q.current() {
-		if _, missing := q.unsaved[l.ID]; missing && writeJSON(q.path(l.ID, launchFile), l.kept()) == nil {
-			delete(q.unsaved, l.ID)
+	for id := range q.unsaved {
+		q.mu.Lock()
+		l := q.launches[id].clone()
+		q.mu.Unlock()
+		if writeJSON(q.path(id, launchFile), l.kept()) == nil {
+			delete(q.unsaved, id)
 		}
 	}
 }
