@@ -7,12 +7,14 @@ import (
 	"perflab/internal/web/asset"
 	"perflab/internal/web/guard"
 	"perflab/internal/web/page"
+	"perflab/internal/web/start"
 )
 
 // routes are all addresses: those of the screens, of the API, and the server's own.
 func (s *Server) routes() []page.Route {
 	return slices.Concat(
 		s.own(),
+		start.Routes(start.Options{Pages: s.pages, Store: s.store, Queue: s.queue, Audit: s.guard.Audit}),
 	)
 }
 

@@ -120,20 +120,30 @@ func (q *Queue) checker() allow.Checker {
 	return allow.Checker{List: q.o.Allow, Dir: q.work, Roots: q.o.Roots}
 }
 
-// describeStudy looks at what a study names before anything of it is opened.
-func (q *Queue) describeStudy(l *Launch, r *StudyRequest) error {
+// Study reads a study as a launch would, without asking for one: what is wrong with it or not
+// allowed is the error.
+func (q *Queue) Study(r StudyRequest) (*study.Study, error) {
 	if len(r.Text) > mostText {
-		return fmt.Errorf("the study's text has %d bytes: a launched one has %d at most", len(r.Text), mostText)
+		return nil, fmt.Errorf("the study's text has %d bytes: a launched one has %d at most", len(r.Text), mostText)
 	}
 	if r.Strategy != "" && !slices.Contains(study.Strategies(), r.Strategy) {
-		return field.Errorf("strategy", "%q is not known: use %s", r.Strategy, strings.Join(study.Strategies(), ", "))
+		return nil, field.Errorf("strategy", "%q is not known: use %s", r.Strategy, strings.Join(study.Strategies(), ", "))
 	}
 	s, err := study.ParseAllowed(studyFile, []byte(r.Text), r.Strategy, q.checker().Study)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if s.Secrets().Text(r.Text) != r.Text {
-		return errors.New("the study holds a secret: leave it out, and let the administrator put it into the environment of perflab serve, which engines inherit")
+		return nil, errors.New("the study holds a secret: leave it out, and let the administrator put it into the environment of perflab serve, which engines inherit")
+	}
+	return s, nil
+}
+
+// describeStudy says what a study makes, of which nothing is opened before it is allowed.
+func (q *Queue) describeStudy(l *Launch, r *StudyRequest) error {
+	s, err := q.Study(*r)
+	if err != nil {
+		return err
 	}
 	l.Kind, l.Name, l.Strategy = Study, s.Name, r.Strategy
 	l.Place, l.Simulated = placeOfStudy(s), s.Runtime.Modelled()
