@@ -10,6 +10,7 @@ import (
 	"perflab/internal/web/versus"
 	"perflab/internal/web/runs"
 	"perflab/internal/web/studies"
+	"perflab/internal/web/start"
 )
 
 // routes are all addresses: those of the screens, of the API, and the server's own.
@@ -19,6 +20,7 @@ func (s *Server) routes() []page.Route {
 		versus.Routes(s.pages, s.store, s.guard),
 		runs.Routes(runs.Options{Store: s.store, Pages: s.pages, Audit: s.guard.Audit, Launches: s.queue != nil, ReadOnly: s.o.ReadOnly}),
 		studies.Routes(studies.Options{Pages: s.pages, Store: s.store, Queue: s.queue, Guard: s.guard}),
+		start.Routes(start.Options{Pages: s.pages, Store: s.store, Queue: s.queue, Audit: s.guard.Audit}),
 	)
 }
 

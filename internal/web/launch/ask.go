@@ -11,6 +11,7 @@ import (
 	"perflab/internal/durable"
 	"perflab/internal/outcome"
 	"perflab/internal/redact"
+	"perflab/internal/study"
 	"perflab/internal/source"
 )
 
@@ -51,6 +52,10 @@ func (q *Queue) submit(r Request, retryOf string) (Launch, error) {
 	q.soon()
 	return q.Get(l.ID)
 }
+
+// Study reads a study as a launch would, without asking for one: what is wrong with it or not
+// allowed is the error.
+func (q *Queue) Study(r StudyRequest) (*study.Study, error) { return q.make.parse(r) }
 
 // Check says what is wrong with a request, or not allowed, as Submit does, and gives the launch
 // that would be made.
