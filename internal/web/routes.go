@@ -7,10 +7,10 @@ import (
 	"perflab/internal/web/asset"
 	"perflab/internal/web/guard"
 	"perflab/internal/web/page"
-	"perflab/internal/web/versus"
 	"perflab/internal/web/runs"
-	"perflab/internal/web/studies"
 	"perflab/internal/web/start"
+	"perflab/internal/web/studies"
+	"perflab/internal/web/versus"
 )
 
 // routes are all addresses: those of the screens, of the API, and the server's own.
