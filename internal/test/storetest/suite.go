@@ -195,7 +195,7 @@ func testGroups(t *testing.T, open Opener) {
 	Sync(t, s)
 	for name, tags := range map[string][]string{"a": {"keep", "nightly"}, "b": {"keep"}} {
 		for _, tag := range tags {
-			if err := s.Mark(context.Background(), "ada", byName(t, s, name).ID, tagged(tag)); err != nil {
+			if err := s.Mark(context.Background(), "ada", byName(t, s, name).ID, Tagged(tag)); err != nil {
 				t.Fatal(err)
 			}
 		}

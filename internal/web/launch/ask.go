@@ -11,8 +11,8 @@ import (
 	"perflab/internal/durable"
 	"perflab/internal/outcome"
 	"perflab/internal/redact"
-	"perflab/internal/study"
 	"perflab/internal/source"
+	"perflab/internal/study"
 )
 
 // Submit puts a launch at the end of the queue, if all of it is right and allowed. What is not
