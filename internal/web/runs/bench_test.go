@@ -3,7 +3,7 @@ package runs_test
 import (
 	"net/http"
 	"net/http/httptest"
-	"sort"
+	"slices"
 	"testing"
 	"time"
 
@@ -35,7 +35,7 @@ func BenchmarkList(b *testing.B) {
 				took = append(took, time.Since(began))
 			}
 			first := took[0]
-			sort.Slice(took, func(i, j int) bool { return took[i] < took[j] })
+			slices.Sort(took)
 			b.ReportMetric(float64(took[len(took)-1].Microseconds())/1000, "ms/worst")
 			b.ReportMetric(float64(first.Microseconds())/1000, "ms/first")
 		})
