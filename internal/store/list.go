@@ -241,7 +241,7 @@ func several(what string, found []Entry) error {
 // Groups returns how many entries a filter holds for, by the values of a fact, the most frequent
 // first. By tag or by issue an entry counts for each that it has.
 func (s *Store) Groups(ctx context.Context, q Query, fact string) ([]Group, error) {
-	column, join, err := filter.GroupColumn(fact)
+	column, err := filter.GroupColumn(fact)
 	if err != nil {
 		return nil, err
 	}
@@ -249,20 +249,17 @@ func (s *Store) Groups(ctx context.Context, q Query, fact string) ([]Group, erro
 	if err != nil {
 		return nil, err
 	}
-	truth := map[string]string{}
-	if slices.ContainsFunc(filter.Fields(), func(f filter.Field) bool { return f.Name == strings.ToLower(fact) && f.Type == filter.Bool }) {
-		truth = map[string]string{"0": "false", "1": "true"}
-	}
+	names := truth(fact)
 	out := []Group{}
 	limit := min(cmp.Or(max(0, q.Limit), usualPage), MostPage)
-	err = s.d.rows(ctx, s.db, "SELECT "+column+", COUNT(*), MAX(e.started) FROM entries e"+join+" WHERE "+where.SQL+" GROUP BY "+column+" ORDER BY COUNT(*) DESC, "+column+" LIMIT ? OFFSET ?",
+	err = s.d.rows(ctx, s.db, "SELECT "+column+", COUNT(*), MAX(e.started) FROM entries e"+filter.GroupJoin(fact)+" WHERE "+where.SQL+" GROUP BY "+column+" ORDER BY COUNT(*) DESC, "+column+" LIMIT ? OFFSET ?",
 		append(where.Args, limit, max(0, q.Offset)), func(r *sql.Rows) error {
 			var g Group
 			var newest *float64
 			if err := r.Scan(&g.Value, &g.Count, &newest); err != nil {
 				return err
 			}
-			g.Value = cmp.Or(truth[g.Value], g.Value)
+			g.Value = cmp.Or(names[g.Value], g.Value)
 			if newest != nil {
 				g.Newest = time.UnixMilli(int64(*newest)).UTC()
 			}
@@ -270,6 +267,88 @@ func (s *Store) Groups(ctx context.Context, q Query, fact string) ([]Group, erro
 			return nil
 		})
 	return out, s.failed("read the index", err)
+}
+
+// Counts are the Groups of several facts, found in one look at the list: of each fact all values, the
+// most frequent first. A fact that an entry may have several of is not one of them.
+func (s *Store) Counts(ctx context.Context, q Query, facts ...string) (map[string][]Group, error) {
+	columns := make([]string, len(facts))
+	for i, fact := range facts {
+		column, err := filter.GroupColumn(fact)
+		if err != nil {
+			return nil, err
+		}
+		if filter.GroupJoin(fact) != "" {
+			return nil, fmt.Errorf("an entry may have several of %s: count it by itself", fact)
+		}
+		columns[i] = column
+	}
+	where, err := s.where(q)
+	if err != nil {
+		return nil, err
+	}
+	counts := make([]map[string]*Group, len(facts))
+	for i := range counts {
+		counts[i] = map[string]*Group{}
+	}
+	all := strings.Join(columns, ", ")
+	err = s.d.rows(ctx, s.db, "SELECT COUNT(*), MAX(e.started), "+all+" FROM entries e WHERE "+where.SQL+" GROUP BY "+all, where.Args, func(r *sql.Rows) error {
+		var n int
+		var newest *float64
+		texts := make([]string, len(facts))
+		to := []any{&n, &newest}
+		for i := range texts {
+			to = append(to, &texts[i])
+		}
+		if err := r.Scan(to...); err != nil {
+			return err
+		}
+		for i, text := range texts {
+			addTo(counts[i], text, n, newest)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, s.failed("read the index", err)
+	}
+	out := map[string][]Group{}
+	for i, fact := range facts {
+		out[fact] = sortedGroups(counts[i], fact)
+	}
+	return out, nil
+}
+
+// addTo counts entries to the group of a value.
+func addTo(groups map[string]*Group, value string, n int, newest *float64) {
+	g := groups[value]
+	if g == nil {
+		g = &Group{Value: value}
+		groups[value] = g
+	}
+	g.Count += n
+	if newest != nil {
+		if at := time.UnixMilli(int64(*newest)).UTC(); at.After(g.Newest) {
+			g.Newest = at
+		}
+	}
+}
+
+// truth are what values of facts that are true or false are called; nil for other facts.
+func truth(fact string) map[string]string {
+	if slices.ContainsFunc(filter.Fields(), func(f filter.Field) bool { return f.Name == strings.ToLower(fact) && f.Type == filter.Bool }) {
+		return map[string]string{"0": "false", "1": "true"}
+	}
+	return nil
+}
+
+func sortedGroups(groups map[string]*Group, fact string) []Group {
+	names, out := truth(fact), []Group{}
+	for _, g := range groups {
+		g.Value = cmp.Or(names[g.Value], g.Value)
+		out = append(out, *g)
+	}
+	slices.SortFunc(out, func(a, b Group) int { return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Value, b.Value)) })
+	return out
 }
 
 // Parts are the entries that lie in a study, a series or an import, with these figures.

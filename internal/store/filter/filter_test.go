@@ -2,7 +2,6 @@ package filter_test
 
 import (
 	"errors"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -98,8 +97,8 @@ func TestErrors(t *testing.T) {
 			t.Errorf("%s: %v", order, err)
 		}
 	}
-	for _, fact := range []string{"started", "p99_ttft", "nothing", "gain"} {
-		if _, _, err := filter.GroupColumn(fact); err == nil {
+	for _, fact := range []string{"started", "p99_ttft", "path", "nothing", "gain"} {
+		if _, err := filter.GroupColumn(fact); err == nil {
 			t.Errorf("a list is grouped by %s", fact)
 		}
 	}
@@ -126,32 +125,6 @@ func TestExamples(t *testing.T) {
 		}
 		if f.Doc == "" {
 			t.Errorf("%s is not explained", f.Name)
-		}
-	}
-}
-
-// TestDocument: the expressions of the document are taken, and every fact stands in it.
-func TestDocument(t *testing.T) {
-	text, err := os.ReadFile("../../../docs/store.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, block, _ := strings.Cut(string(text), "```text\n")
-	block, _, _ = strings.Cut(block, "```")
-	n := 0
-	for line := range strings.Lines(block) {
-		expression, _, _ := strings.Cut(line, "  ")
-		if _, err := filter.Parse(expression, now); err != nil {
-			t.Errorf("%s: %v", expression, err)
-		}
-		n++
-	}
-	if n < 8 {
-		t.Errorf("%d expressions", n)
-	}
-	for _, f := range filter.Fields() {
-		if !strings.Contains(string(text), "`"+f.Name+"`") {
-			t.Errorf("the document lacks %s", f.Name)
 		}
 	}
 }

@@ -60,6 +60,7 @@ func (s *screen) facets(ctx context.Context, st state, parts []filter.Part, path
 		if err != nil {
 			return nil, err
 		}
+		all = all[:min(len(all), mostOptions)]
 		one := facet{Name: f.Name, Label: f.Label}
 		for _, g := range all {
 			if g.Value == "" && len(all) == 1 { // nobody has it: there is nothing to choose
@@ -130,12 +131,12 @@ type countCache struct {
 	mu       sync.Mutex
 	version  int64
 	since    time.Time
-	groupsOf map[string][]store.Group
+	groupsOf map[countKey][]store.Group
 	totals   map[string]int
 }
 
 const (
-	mostCounts = 500         // lists whose counts are kept
+	mostCounts = 2000        // lists whose counts are kept
 	countsFor  = time.Minute // since an expression may speak of ages
 )
 
@@ -144,30 +145,53 @@ func (c *countCache) at(version int64) {
 	if c.version == version && time.Since(c.since) < countsFor && len(c.groupsOf)+len(c.totals) < mostCounts {
 		return
 	}
-	c.version, c.since, c.groupsOf, c.totals = version, time.Now(), map[string][]store.Group{}, map[string]int{}
+	c.version, c.since, c.groupsOf, c.totals = version, time.Now(), map[countKey][]store.Group{}, map[string]int{}
 }
 
-// groups are the counts of a fact's values in a list.
+// groups are the counts of a fact's values in a list. Those of the other facts of facets are found in
+// the same look.
 func (c *countCache) groups(ctx context.Context, s *store.Store, version int64, condition, fact string) ([]store.Group, error) {
-	key := fact + "\x00" + condition
 	c.mu.Lock()
 	c.at(version)
-	known, ok := c.groupsOf[key]
+	known, ok := c.groupsOf[countKey{fact, condition}]
 	c.mu.Unlock()
 	if ok {
 		return known, nil
 	}
-	found, err := s.Groups(ctx, store.Query{Filter: condition, Limit: mostOptions}, fact)
+	found := map[string][]store.Group{}
+	var err error
+	switch {
+	case slices.Contains(together, fact):
+		found, err = s.Counts(ctx, store.Query{Filter: condition}, together...)
+	default:
+		found[fact], err = s.Groups(ctx, store.Query{Filter: condition, Limit: store.MostPage}, fact)
+	}
 	if err != nil {
 		return nil, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.version == version {
-		c.groupsOf[key] = found
+		for name, all := range found {
+			c.groupsOf[countKey{name, condition}] = all
+		}
 	}
-	return found, nil
+	return found[fact], nil
 }
+
+// together are the facts that are counted in one look: those of facets of which an entry has one.
+var together = func() []string {
+	var out []string
+	for _, f := range facetFacts {
+		if f.Name != "tag" {
+			out = append(out, f.Name)
+		}
+	}
+	return out
+}()
+
+// countKey is a fact of a list.
+type countKey struct{ fact, condition string }
 
 // total is how many entries a list has.
 func (c *countCache) total(ctx context.Context, s *store.Store, version int64, condition string) (int, error) {

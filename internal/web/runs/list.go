@@ -101,9 +101,9 @@ func (s *screen) serveList(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if v.Total == 0 && v.Inside == 0 && v.State.Q == "" && v.Wrong == nil && !v.Shared && len(v.Undo) == 0 {
-		return s.o.Pages.Show(w, r, s.first, page.View{Title: "First run", Nav: "runs", Data: v})
+		return s.o.Pages.Show(w, r, s.first, page.View{Title: "First run", Nav: "runs", Styles: styles, Data: v})
 	}
-	view := page.View{Title: "Runs", Nav: "runs", Data: v}
+	view := page.View{Title: "Runs", Nav: "runs", Styles: styles, Data: v}
 	if all(v.Rows, func(e store.Entry) bool { return e.Simulated }) {
 		view.Banner = "SIMULATED: of all that is listed here, no real engine answered"
 	}
