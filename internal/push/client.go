@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"perflab/internal/field"
+	"perflab/internal/push/manifest"
 )
 
 // client speaks with one server.
@@ -178,16 +179,16 @@ func problem(resp *http.Response) error {
 		Error, Hint string
 	}
 	if json.Unmarshal(b, &p) == nil && p.Error != "" {
-		return &Error{resp.StatusCode, p.Error, p.Hint}
+		return &Error{resp.StatusCode, p.Error, p.Hint, resp.Header.Get(manifest.AgainHeader) != ""}
 	}
 	if to := resp.Header.Get("Location"); to != "" {
-		return &Error{resp.StatusCode, "the server sends to another address: give that one", ""}
+		return &Error{resp.StatusCode, "the server sends to another address: give that one", "", false}
 	}
 	text := "the server answered " + resp.Status
 	if resp.StatusCode == http.StatusNotFound {
 		text += ": it is no laboratory of perflab, or an older one"
 	}
-	return &Error{resp.StatusCode, text, ""}
+	return &Error{resp.StatusCode, text, "", false}
 }
 
 // do makes a request until it is answered.

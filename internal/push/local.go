@@ -51,23 +51,6 @@ func find(ctx context.Context, dir string) ([]local, error) {
 	return out, nil
 }
 
-// Refusal says why a directory with these facts is not taken into a laboratory; "" for one that is.
-func Refusal(f scan.Facts) string {
-	switch {
-	case f.Kind == scan.Site || f.Kind == scan.Folder:
-		return "it is no run, series, study or import"
-	case f.State == scan.Running:
-		return "it is still being measured: push it when it has ended"
-	case f.State == scan.Stopped && f.Kind == scan.Study:
-		return "the study was stopped before its end: let it go on with perflab tune --resume, or push the runs in it that have ended"
-	case f.State == scan.Stopped:
-		return "it was cut off before its end, and its figures would be those of a part: measure it again"
-	case f.Fault != "":
-		return "it cannot be read: " + f.Fault
-	}
-	return ""
-}
-
 // describe makes the manifest of a directory. What is no plain file, and what is hidden, is not in it.
 func (l local) describe(ctx context.Context) (m manifest.Manifest, left []string, err error) {
 	abs, err := filepath.Abs(l.dir)

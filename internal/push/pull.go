@@ -74,7 +74,7 @@ func (c *client) which(ctx context.Context, what string) ([]string, error) {
 			Entries []listed `json:"entries"`
 			Total   int      `json:"total"`
 		}
-		q := url.Values{"filter": {what}, "sort": {"started"}, "limit": {"500"}, "offset": {strconv.Itoa(offset)}}
+		q := url.Values{"q": {what}, "sort": {"started"}, "limit": {"500"}, "offset": {strconv.Itoa(offset)}}
 		if err := c.do(ctx, call{method: http.MethodGet, path: entriesPath, query: q}, &page); err != nil {
 			return nil, err
 		}

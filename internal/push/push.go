@@ -129,6 +129,7 @@ type Error struct {
 	Status int
 	Text   string
 	hint   string
+	anew   bool // a file is to be sent again
 }
 
 func (e *Error) Error() string { return redact.Shown(e.Text) }

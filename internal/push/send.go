@@ -14,11 +14,8 @@ import (
 	"strconv"
 
 	"perflab/internal/push/manifest"
+	"perflab/internal/store/scan"
 )
-
-// OffsetHeader says where a piece of a file begins, and in answers how much of it is there, as the
-// draft of the IETF for resumable uploads has it.
-const OffsetHeader = "Upload-Offset"
 
 // Paths of the server.
 const (
@@ -29,7 +26,7 @@ const (
 // push sends one directory.
 func (c *client) push(ctx context.Context, l local) (Pushed, error) {
 	out := Pushed{Dir: l.dir}
-	if why := Refusal(l.facts); why != "" {
+	if why := manifest.Refusal(l.facts); why != "" {
 		return out, errors.New(why)
 	}
 	m, left, err := l.describe(ctx)
@@ -38,19 +35,27 @@ func (c *client) push(ctx context.Context, l local) (Pushed, error) {
 	}
 	out.Left = left
 	c.progress(func(p *Progress) { *p = Progress{Name: m.Name, Size: m.Bytes()} })
-	for wrong := 0; ; wrong++ {
+	for tries := 1; ; tries++ {
 		up, err := c.send(ctx, l, m, &out.Bytes)
-		if e, ok := errors.AsType[*Error](err); ok && e.Status == http.StatusUnprocessableEntity && wrong == 0 {
-			continue // something was garbled on the way: the server asks for it anew
+		if e, ok := errors.AsType[*Error](err); ok && (e.Status == http.StatusUnprocessableEntity && e.anew || e.Status == http.StatusNotFound && up.ID != "") && tries < 3 {
+			continue // something was garbled on the way, or another client has just ended the same upload
 		}
 		if err != nil {
 			return out, err
 		}
 		out.Entry, out.Place = up.Entry, up.Place
-		out.There = out.Bytes == 0
-		out.URL = c.base.String() + "/entries/" + url.PathEscape(up.Entry)
+		out.There = up.Place == ""
+		out.URL = c.base.String() + pageOf(l.facts.Kind) + url.PathEscape(up.Entry)
 		return out, nil
 	}
+}
+
+// pageOf is where the server shows something of a kind.
+func pageOf(k scan.Kind) string {
+	if k == scan.Study {
+		return "/study/"
+	}
+	return "/run/"
 }
 
 // send begins an upload, or goes on with it, and ends it.
@@ -121,7 +126,7 @@ func (c *client) sendPiece(ctx context.Context, file *os.File, f manifest.File, 
 		resp, err := c.once(ctx, call{
 			method: http.MethodPut,
 			path:   uploadsPath + "/" + up.ID + "/files/" + strconv.Itoa(n),
-			header: map[string]string{OffsetHeader: strconv.FormatInt(at, 10), "Content-Type": "application/octet-stream"},
+			header: map[string]string{manifest.OffsetHeader: strconv.FormatInt(at, 10), "Content-Type": "application/octet-stream"},
 			body:   func() io.Reader { return io.NewSectionReader(file, at, size) },
 			size:   size,
 		})
@@ -133,7 +138,7 @@ func (c *client) sendPiece(ctx context.Context, file *os.File, f manifest.File, 
 			return nil, err
 		}
 		defer resp.Body.Close()
-		has, bad := strconv.ParseInt(resp.Header.Get(OffsetHeader), 10, 64)
+		has, bad := strconv.ParseInt(resp.Header.Get(manifest.OffsetHeader), 10, 64)
 		if (err == nil || resp.StatusCode == http.StatusConflict) && bad == nil && has >= 0 && has <= f.Size {
 			next = has
 			return resp, nil
@@ -153,5 +158,5 @@ func (c *client) offset(ctx context.Context, id string, n int) (int64, error) {
 		return 0, err
 	}
 	defer resp.Body.Close()
-	return strconv.ParseInt(resp.Header.Get(OffsetHeader), 10, 64)
+	return strconv.ParseInt(resp.Header.Get(manifest.OffsetHeader), 10, 64)
 }

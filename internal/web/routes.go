@@ -6,14 +6,18 @@ import (
 
 	"perflab/internal/web/asset"
 	"perflab/internal/web/guard"
+	"perflab/internal/web/openapi"
 	"perflab/internal/web/page"
 )
 
 // routes are all addresses: those of the screens, of the API, and the server's own.
-func (s *Server) routes() []page.Route {
-	return slices.Concat(
+func (s *Server) routes() ([]page.Route, error) {
+	all := slices.Concat(
 		s.own(),
+		s.api.Routes(),
 	)
+	document, err := openapi.Route(all, s.o.Version)
+	return append(all, document), err
 }
 
 // own are the addresses that belong to no screen.

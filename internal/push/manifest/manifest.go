@@ -27,6 +27,14 @@ import (
 // Schema names the format.
 const Schema = "perflab.push/1"
 
+// Headers of pieces. OffsetHeader says where a piece of a file begins, and in answers how much of it is
+// there, as the draft of the IETF for resumable uploads has it; AgainHeader, in a refusal, that there are
+// files to be sent again.
+const (
+	OffsetHeader = "Upload-Offset"
+	AgainHeader  = "Upload-Again"
+)
+
 // Bounds of a manifest. A study of a thousand launches has some ten thousand files.
 const (
 	MostFiles  = 100_000
