@@ -116,7 +116,7 @@ var tests = map[string]map[string]string{
 var modules = map[string][]string{
 	"go.yaml.in/yaml/v4":                       {"study", "engine", "deploy/render", "web/allow"},
 	"github.com/invopop/jsonschema":            nil,
-	"github.com/spf13/cobra":                   {"cli", "cli/console", "cli/measure", "cli/plan", "cli/read", "perflab/scripts/release"},
+	"github.com/spf13/cobra":                   {"cli", "cli/console", "cli/library", "cli/measure", "cli/plan", "cli/read", "perflab/scripts/release"},
 	"github.com/spf13/pflag":                   {"cli", "cli/console", "cli/flagset", "cli/measure", "cli/plan", "cli/read"},
 	"golang.org/x/term":                        {"cli/console"},
 	"golang.org/x/sys":                         {"durable", "wire", "load", "truth", "deploy"},
