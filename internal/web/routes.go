@@ -7,12 +7,14 @@ import (
 	"perflab/internal/web/asset"
 	"perflab/internal/web/guard"
 	"perflab/internal/web/page"
+	"perflab/internal/web/versus"
 )
 
 // routes are all addresses: those of the screens, of the API, and the server's own.
 func (s *Server) routes() []page.Route {
 	return slices.Concat(
 		s.own(),
+		versus.Routes(s.pages, s.store, s.guard),
 	)
 }
 
