@@ -283,7 +283,7 @@ func (s *Store) Counts(ctx context.Context, q Query, facts ...string) (map[strin
 		}
 		columns[i] = column
 	}
-	where, err := s.where(q)
+	where, err := s.where(ctx, q)
 	if err != nil {
 		return nil, err
 	}
