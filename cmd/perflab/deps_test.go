@@ -101,8 +101,9 @@ var tests = map[string]map[string]string{
 	"web/asset":           {"web/figure": "plots of every kind are looked at"},
 	"tune/journal":        {"tune/staged": "a search that is interrupted"},
 	"tune/staged":         {"stat": "random studies"},
-	"web/runs":            {"web": "pages are served as they are", "rundir": "a run that is under way"},
+	"web/runs":            {"web": "pages are served as they are", "rundir": "a run that is under way", "gauge": "and what is read of its engine"},
 	"web/guard/meter":     {"prometheus": "what is written is read again"},
+	"web/versus":          {"web": "pages are looked at as the server gives them", "rundir": "runs to compare", "verdict": "and what they are worth"},
 	"truth": {"selfcheck": "the client's cost is measured as a run is", "proc": "other programs are told from it",
 		"interop": "what other clients print is held against the truth", "result": "what perflab prints is too"},
 }

@@ -8,6 +8,7 @@ import (
 	"perflab/internal/web/guard"
 	"perflab/internal/web/page"
 	"perflab/internal/web/runs"
+	"perflab/internal/web/versus"
 )
 
 // routes are all addresses: those of the screens, of the API, and the server's own.
@@ -15,6 +16,7 @@ func (s *Server) routes() []page.Route {
 	return slices.Concat(
 		s.own(),
 		runs.Routes(runs.Options{Store: s.store, Pages: s.pages, Audit: s.guard.Audit, Launches: s.queue != nil, ReadOnly: s.o.ReadOnly}),
+		versus.Routes(s.pages, s.store, s.guard),
 	)
 }
 
