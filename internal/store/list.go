@@ -23,13 +23,13 @@ const (
 )
 
 // usualOrder is that of a list for which none was asked.
-const usualOrder = "CASE WHEN e.pinned=1 THEN 0 ELSE 1 END, CASE WHEN e.started IS NULL THEN 1 ELSE 0 END, e.started DESC, e.id"
+const usualOrder = "e.pinned DESC, e.started DESC NULLS LAST, e.id"
 
 // List returns a page of the entries that a filter holds for. An error of the filter or the
 // order is a *filter.Error.
 func (s *Store) List(ctx context.Context, q Query) (Page, error) {
 	var p Page
-	where, err := s.where(q)
+	where, err := s.where(ctx, q)
 	if err != nil {
 		return p, err
 	}
@@ -59,7 +59,7 @@ func (s *Store) List(ctx context.Context, q Query) (Page, error) {
 }
 
 // where is the condition of a query.
-func (s *Store) where(q Query) (filter.Clause, error) {
+func (s *Store) where(ctx context.Context, q Query) (filter.Clause, error) {
 	now := q.Now
 	if now.IsZero() {
 		now = time.Now()
@@ -68,18 +68,27 @@ func (s *Store) where(q Query) (filter.Clause, error) {
 	if err != nil {
 		return filter.Clause{}, err
 	}
-	own, c := s.own(), f.Clause()
+	own, err := s.own(ctx)
+	if err != nil {
+		return own, err
+	}
+	c := f.Clause()
 	return filter.Clause{SQL: own.SQL + " AND " + c.SQL, Args: append(own.Args, c.Args...)}, nil
 }
 
 // own is the condition of what is shown: an index file may have more directories than ours, which
 // another perflab looks through. The index of a server is one of several machines on purpose.
-func (s *Store) own() filter.Clause {
+func (s *Store) own(ctx context.Context) (filter.Clause, error) {
+	all := filter.Clause{SQL: "1=1"}
 	if s.info.Shared {
-		return filter.Clause{SQL: "1=1"}
+		return all, nil
 	}
-	roots := s.roots()
-	return filter.Clause{SQL: "EXISTS (SELECT 1 FROM places o WHERE o.entry=e.n AND o.root IN (" + placeholders(len(roots)) + "))", Args: roots}
+	roots, there := s.roots(), 0
+	err := s.d.rows(ctx, s.db, "SELECT COUNT(*) FROM roots", nil, func(r *sql.Rows) error { return r.Scan(&there) })
+	if err != nil || there <= len(roots) {
+		return all, s.failed("read the index", err)
+	}
+	return filter.Clause{SQL: "EXISTS (SELECT 1 FROM places o WHERE o.entry=e.n AND o.root IN (" + placeholders(len(roots)) + "))", Args: roots}, nil
 }
 
 // entries are the entries whose numbers a query gives, in its order.
@@ -200,7 +209,10 @@ func (s *Store) Get(ctx context.Context, what string) (Entry, error) {
 		ways = append(ways, filter.Clause{SQL: "e.id LIKE ?", Args: []any{what + "%"}})
 	}
 	ways = append(ways, filter.Clause{SQL: "e.name=?", Args: []any{what}})
-	own := s.own()
+	own, err := s.own(ctx)
+	if err != nil {
+		return none, err
+	}
 	for _, c := range ways {
 		found, err := s.entries(ctx, s.db, "SELECT e.n FROM entries e WHERE "+own.SQL+" AND "+c.SQL+" ORDER BY e.id LIMIT 6", slices.Concat(own.Args, c.Args), []string{"*"})
 		switch {
@@ -233,7 +245,7 @@ func (s *Store) Groups(ctx context.Context, q Query, fact string) ([]Group, erro
 	if err != nil {
 		return nil, err
 	}
-	where, err := s.where(q)
+	where, err := s.where(ctx, q)
 	if err != nil {
 		return nil, err
 	}
@@ -271,7 +283,7 @@ func (s *Store) Counts(ctx context.Context, q Query, facts ...string) (map[strin
 		}
 		columns[i] = column
 	}
-	where, err := s.where(q)
+	where, err := s.where(ctx, q)
 	if err != nil {
 		return nil, err
 	}
@@ -341,7 +353,10 @@ func sortedGroups(groups map[string]*Group, fact string) []Group {
 
 // Parts are the entries that lie in a study, a series or an import, with these figures.
 func (s *Store) Parts(ctx context.Context, id string, figures ...string) ([]Entry, error) {
-	own := s.own()
+	own, err := s.own(ctx)
+	if err != nil {
+		return nil, err
+	}
 	out, err := s.entries(ctx, s.db, "SELECT e.n FROM entries e WHERE "+own.SQL+" AND e.parent=? ORDER BY CASE WHEN e.trial IS NULL THEN 1 ELSE 0 END, e.trial, e.started, e.id", append(own.Args, id), figures)
 	return out, s.failed("read the index", err)
 }
