@@ -124,6 +124,9 @@ func (s *Server) Handler() http.Handler { return s.handler }
 // Guard is the server's, for what a terminal says of it.
 func (s *Server) Guard() *guard.Guard { return s.guard }
 
+// Queue is the server's launches; nil where it only reads.
+func (s *Server) Queue() *launch.Queue { return s.queue }
+
 // Store is the server's index.
 func (s *Server) Store() *store.Store { return s.store }
 
