@@ -20,11 +20,13 @@ import (
 	"log/slog"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
 	"perflab/internal/store"
 	"perflab/internal/web/allow"
+	"perflab/internal/web/api"
 	"perflab/internal/web/asset"
 	"perflab/internal/web/guard"
 	"perflab/internal/web/launch"
@@ -39,9 +41,11 @@ type Options struct {
 	Lab      string   // the name of the laboratory; "": perflab
 	Version  string
 	Program  string     // perflab, which is started for launches; "": this program
+	Env      []string   // of launches; nil: this process's own
 	Allow    allow.List // what launches may use
 	AtOnce   int        // launches that run together; 0: one
 	ReadOnly bool       // nothing is launched, imported, marked or removed
+	Reserve  int64      // bytes of the disk that uploads leave free; 0: 1 GiB
 	Guard    guard.Options
 	Log      *slog.Logger // nil: nothing is logged
 }
@@ -52,6 +56,7 @@ type Server struct {
 	store   *store.Store
 	queue   *launch.Queue // nil: read only
 	guard   *guard.Guard
+	api     *api.API
 	pages   *page.Pages
 	handler http.Handler
 	log     *slog.Logger
@@ -89,7 +94,7 @@ func (s *Server) open(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	if !o.ReadOnly {
-		q := launch.Options{Program: o.Program, Allow: o.Allow, Roots: o.Roots, Results: o.Roots[0], AtOnce: o.AtOnce, Log: s.log}
+		q := launch.Options{Program: o.Program, Env: o.Env, Allow: o.Allow, Roots: o.Roots, Results: o.Roots[0], AtOnce: o.AtOnce, Log: s.log}
 		if s.queue, err = launch.Open(filepath.Join(o.State, "launches"), q); err != nil {
 			return err
 		}
@@ -98,8 +103,16 @@ func (s *Server) open(ctx context.Context, o Options) (err error) {
 	if _, err := s.store.Sync(ctx); err != nil {
 		return fmt.Errorf("look through %s: %w", o.Roots[0], err)
 	}
-	s.handler = s.guard.Handler(s.mux(s.routes()))
-	s.guard.HandleShared(s.mux(shared(s.routes())))
+	a := api.Options{Store: s.store, Queue: s.queue, Guard: s.guard, Roots: o.Roots, Version: o.Version, ReadOnly: o.ReadOnly, Keep: o.Reserve, Log: s.log}
+	if s.api, err = api.New(a); err != nil {
+		return err
+	}
+	routes, err := s.routes()
+	if err != nil {
+		return err
+	}
+	s.handler = s.guard.Handler(s.mux(routes))
+	s.guard.HandleShared(s.mux(shared(routes)))
 	return nil
 }
 
@@ -126,6 +139,30 @@ func (s *Server) Guard() *guard.Guard { return s.guard }
 
 // Queue is the server's launches; nil where it only reads.
 func (s *Server) Queue() *launch.Queue { return s.queue }
+
+// Going is how many launches are under way: they go on without the server.
+func (s *Server) Going() (n int) {
+	if s.queue == nil {
+		return 0
+	}
+	for _, l := range s.queue.List() {
+		if l.State == launch.Running {
+			n++
+		}
+	}
+	return n
+}
+
+// Notes are what of the laboratory is not as it was asked for, a sentence each.
+func (s *Server) Notes() []string {
+	notes := slices.Clone(s.store.Info().Notes)
+	if s.queue != nil {
+		if err := s.queue.ReadOnly(); err != nil {
+			notes = append(notes, err.Error())
+		}
+	}
+	return notes
+}
 
 // Store is the server's index.
 func (s *Server) Store() *store.Store { return s.store }

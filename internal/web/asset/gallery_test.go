@@ -24,6 +24,7 @@ type gallery struct {
 	*httptest.Server
 	events chan string // what the page's stream says next; closed: the stream breaks
 	asked  atomic.Int64
+	drawn  atomic.Int64 // figures from a URL
 	last   atomic.Value // last_event_id of the newest stream
 
 	turn sync.Mutex    // streams come one after the other
@@ -78,7 +79,7 @@ func openGallery(t *testing.T) *gallery {
 	mux.HandleFunc("/compare", page("figures"))
 	mux.Handle(Root, Handler())
 	mux.HandleFunc("/figure.json", func(w http.ResponseWriter, _ *http.Request) {
-		text, err := cdfFigure("from-url", "TTFT").JSON()
+		text, err := cdfFigure("from-url", fmt.Sprintf("TTFT, drawn %d times", g.drawn.Add(1))).JSON()
 		if err != nil {
 			t.Error(err)
 		}

@@ -20,7 +20,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
-	"os"
 	"path"
 	"slices"
 	"strings"
@@ -149,7 +148,6 @@ func (o Options) tls() bool { return o.Certificate != "" || o.MakeCertificate }
 type Guard struct {
 	o        Options
 	log      *slog.Logger
-	lock     *os.File // of the state directory
 	keys     keys
 	tokens   *tokenList // nil: everybody may do everything
 	made     string     // the token that was made just now
@@ -180,7 +178,7 @@ func New(o Options) (*Guard, error) {
 		g.log = slog.New(slog.DiscardHandler)
 	}
 	if err := g.openState(); err != nil {
-		return nil, errors.Join(err, g.Close())
+		return nil, err
 	}
 	g.rates = newBuckets(o.Limits.Rate, float64(o.Limits.Burst))
 	g.wrong = newBuckets(float64(o.Limits.WrongTokens)/60, float64(o.Limits.WrongTokens))
@@ -193,10 +191,12 @@ func New(o Options) (*Guard, error) {
 }
 
 // openState reads or makes all that the state directory keeps.
-func (g *Guard) openState() (err error) {
-	if g.lock, err = openState(g.o.State); err != nil {
+func (g *Guard) openState() error {
+	lock, err := lockState(g.o.State)
+	if err != nil {
 		return err
 	}
+	defer lock.Close() // it holds nothing that could be lost
 	if g.keys, err = openKeys(g.o.State); err != nil {
 		return err
 	}
@@ -216,17 +216,8 @@ func (g *Guard) openState() (err error) {
 // refusalsPerMinute is how many refusals of one address the audit log has in a minute.
 const refusalsPerMinute = 20
 
-// Close ends what the guard holds open. Another server may then use the state directory.
-func (g *Guard) Close() error {
-	var errs []error
-	if g.trail != nil {
-		errs = append(errs, g.trail.Close())
-	}
-	if g.lock != nil {
-		errs = append(errs, g.lock.Close())
-	}
-	return errors.Join(errs...)
-}
+// Close ends what the guard holds open.
+func (g *Guard) Close() error { return g.trail.Close() }
 
 // Open says that there are no tokens: everybody who reaches the server may do everything.
 func (g *Guard) Open() bool { return g.tokens == nil }

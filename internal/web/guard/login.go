@@ -165,7 +165,7 @@ func (g *Guard) takeLogin(w http.ResponseWriter, r *http.Request) {
 		g.refuse(w, r, refusal{http.StatusInternalServerError, "state", "the server cannot keep a session: its log says why"})
 		return
 	}
-	for _, c := range r.CookiesNamed(g.cookieName()) {
+	for _, c := range g.cookies(r) {
 		g.forget(c.Value)
 	}
 	r = r.WithContext(With(r.Context(), who))
@@ -182,7 +182,7 @@ func (g *Guard) logout(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	who, ok := g.bySession(From(r.Context()), r)
-	for _, c := range r.CookiesNamed(g.cookieName()) {
+	for _, c := range g.cookies(r) {
 		g.forget(c.Value)
 	}
 	if ok {
@@ -196,7 +196,7 @@ func (g *Guard) logout(w http.ResponseWriter, r *http.Request) {
 
 // forget ends the session of a cookie, if there is one.
 func (g *Guard) forget(value string) {
-	if err := g.sessions.end(value); err != nil {
+	if err := g.sessions.drop(hashOf(value)); err != nil {
 		g.log.Error("a session that was ended comes back when the server starts anew", "error", err)
 	}
 }

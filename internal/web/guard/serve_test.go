@@ -455,3 +455,38 @@ func TestCertificate(t *testing.T) {
 		t.Errorf("%q, %v", g.Fingerprint(), err)
 	}
 }
+
+// Files that somebody renews are read again; while they cannot be read the certificate of before goes on.
+func TestCertificateFiles(t *testing.T) {
+	dir := t.TempDir()
+	certificate, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	synctest.Test(t, func(t *testing.T) {
+		renew := func() {
+			if _, err := makeCertificate(certificate, key, []string{"lab.example"}, time.Now()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		renew()
+		g := open(t, Options{Token: testTokens[Administer], Certificate: certificate, Key: key})
+		first := g.Fingerprint()
+		renew()
+		if g.Fingerprint() != first {
+			t.Error("the files are looked at each time")
+		}
+		time.Sleep(lookAtFiles) // of the bubble
+		second := g.Fingerprint()
+		if second == first {
+			t.Error("the new certificate is not taken")
+		}
+		if err := os.WriteFile(key, []byte("half"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(lookAtFiles)
+		if g.Fingerprint() != second {
+			t.Error("with files that do not fit the certificate of before does not go on")
+		}
+		if entries, err := os.ReadDir(dir); err != nil || len(entries) != 2 {
+			t.Errorf("%v: something else was written beside the files, %v", entries, err)
+		}
+	})
+}

@@ -19,9 +19,13 @@ import (
 
 func auditDir(state string) string { return filepath.Join(state, "audit") }
 
-// openState makes the state directory, which nobody else may look into, and holds it until the file
-// that it returns is closed: two servers would forget each other's sessions.
-func openState(dir string) (*os.File, error) {
+// lockTries is how often a state directory is asked for that another server opens at this moment,
+// which takes it some milliseconds. A try takes some fifty.
+const lockTries = 100
+
+// lockState makes the state directory, which nobody else may look into, and keeps others from opening
+// it until the file that it returns is closed: two servers that start together have one key.
+func lockState(dir string) (*os.File, error) {
 	info, err := os.Stat(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -42,11 +46,12 @@ func openState(dir string) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the state directory: %w", err)
 	}
-	// A file system without locks leaves it to the user that there is one server.
-	if ok, err := durable.Hold(lock); err == nil && !ok {
-		return nil, errors.Join(field.Errorf("state", "another server uses %s: stop it, or give this one a directory of its own", dir), lock.Close())
+	for range lockTries {
+		if ok, err := durable.Hold(lock); ok || err != nil { // a file system without locks leaves it to the user
+			return lock, nil
+		}
 	}
-	return lock, nil
+	return nil, errors.Join(field.Errorf("state", "another server is opening %s and does not come to an end: stop it", dir), lock.Close())
 }
 
 // keys are derived from the one secret that the state directory keeps.
