@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"os"
 	"runtime"
 	"slices"
@@ -36,8 +37,8 @@ bench: {num_warmups: 0, telemetry_interval_s: 0.2}
 runtime: {kind: simulated, startup_s: 1}
 `
 
-// TestLive: a study of simulated engines over HTTP is followed in a browser, stopped, resumed and
-// read to its end, without a page that is loaded again by hand.
+// TestLive: a study of simulated engines over HTTP is launched from a browser, followed, stopped, resumed
+// and read to its end, without a page that is loaded again by hand.
 func TestLive(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("nothing can be launched on Windows")
@@ -50,12 +51,18 @@ func TestLive(t *testing.T) {
 	}
 	root := t.TempDir()
 	lab := webtest.Open(t, web.Options{Roots: []string{root}, Program: self})
-	l, err := lab.Queue().Submit(launch.Request{Who: "ada", Study: &launch.StudyRequest{Text: liveStudy}})
+	p := b.Open(t, lab.URL+"/launch/study", browser.View{Width: 1280})
+	p.Wait(`document.documentElement.hasAttribute("data-ready")`)
+	text, err := json.Marshal(liveStudy)
 	if err != nil {
 		t.Fatal(err)
 	}
+	browser.Eval[bool](p, `(() => { const t = document.querySelector("textarea[name=study]"); t.value = `+string(text)+`; t.dispatchEvent(new Event("input", {bubbles: true})); return true })()`)
+	p.Click("button[name=do][value=start]")
+	p.Wait(`/^.launch.\d{8}/.test(location.pathname)`)
+	l := lab.Queue().List()[0]
 	t.Cleanup(func() { endLaunch(t, lab.Queue(), l.ID) })
-	p := b.Open(t, lab.URL+"/study/"+l.ID, browser.View{Width: 1280})
+	p = b.Open(t, lab.URL+"/study/"+l.ID, browser.View{Width: 1280})
 	ended := func() int {
 		s, err := source.Standing(l.Dir)
 		if err != nil { // it has not begun
