@@ -95,7 +95,7 @@ var tests = map[string]map[string]string{
 	"report/progress":     {"tune": "the ratio of what leads"},
 	"report/audited":      {"interop": "places of findings"},
 	"report/parquet":      {"stat": "random calls"},
-	"perflab/cmd/perflab": {"tune/journal": "the journal of a study that was killed", "outcome": "the facts of a study", "source": "how far a launched study has come", "web/allow": "each flag of bench has a row"},
+	"perflab/cmd/perflab": {"tune/journal": "the journal of a study that was killed", "outcome": "the facts of a study", "source": "how far a launched study has come", "web": "a study is followed in a browser", "web/allow": "each flag of bench has a row"},
 	"sim":                 {"prometheus": "the metrics that it publishes are read", "engine/meters": "and given common names", "engine/logs": "what it prints at the start is read"},
 	"test/science":        {"result": "the figures of a replay are those that it defines", "earlier": "what was measured under another load is weighed"},
 	"web/asset":           {"web/figure": "plots of every kind are looked at"},

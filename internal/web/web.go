@@ -137,6 +137,9 @@ func (s *Server) Handler() http.Handler { return s.handler }
 // Guard is the server's, for what a terminal says of it.
 func (s *Server) Guard() *guard.Guard { return s.guard }
 
+// Queue is the server's launches; nil where it only reads.
+func (s *Server) Queue() *launch.Queue { return s.queue }
+
 // Going is how many launches are under way: they go on without the server.
 func (s *Server) Going() (n int) {
 	if s.queue == nil {
