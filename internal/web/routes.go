@@ -6,6 +6,7 @@ import (
 
 	"perflab/internal/web/asset"
 	"perflab/internal/web/guard"
+	"perflab/internal/web/intake"
 	"perflab/internal/web/page"
 	"perflab/internal/web/start"
 )
@@ -14,6 +15,7 @@ import (
 func (s *Server) routes() []page.Route {
 	return slices.Concat(
 		s.own(),
+		intake.Routes(intake.Options{Pages: s.pages, Store: s.store, Roots: s.o.Roots, State: s.o.State, Disk: &s.disk, ReadOnly: s.o.ReadOnly, Audit: s.guard.Audit}),
 		start.Routes(start.Options{Pages: s.pages, Store: s.store, Queue: s.queue, Audit: s.guard.Audit}),
 	)
 }
