@@ -94,5 +94,4 @@ tune-science:
 BROWSER ?= $(shell command -v chromium || command -v google-chrome)
 
 pages:
-	cd scripts/pages && npm install --no-audit --no-fund
 	PERFLAB_BROWSER=$(BROWSER) $(GO) test ./cmd/perflab -count 1 -run 'TestPages$$' -v -timeout 30m

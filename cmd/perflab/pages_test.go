@@ -2,10 +2,11 @@ package main
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"perflab/internal/test/browser"
 )
 
 // pagesReport is a document of hostile text: of names that are elements, of one without an end,
@@ -49,47 +50,60 @@ runtime: {kind: predicted}
 `
 
 // TestPages looks at pages in a browser: those of the golden files, which are of every kind, and
-// those that perflab makes of simulated runs and of hostile text, a site among them. The checks
-// are in scripts/pages/check.mjs.
+// those that perflab makes of simulated runs and of hostile text, a site among them.
 //
 //	make pages
 //
 // PICTURES=DIR keeps a picture of every page.
 func TestPages(t *testing.T) {
-	browser := os.Getenv("PERFLAB_BROWSER")
-	if browser == "" {
-		t.Skip("PERFLAB_BROWSER names no browser (chromium), and the checks need node and the packages of scripts/pages")
+	if os.Getenv("PERFLAB_BROWSER") == "" {
+		t.Skip("PERFLAB_BROWSER names no browser (chromium): some 40 pages take minutes")
 	}
-	node, err := exec.LookPath("node")
-	if err != nil {
-		t.Skipf("there is no node: %v", err)
-	}
-	scripts, err := filepath.Abs("../../scripts/pages")
+	b := browser.Start(t)
+	root, err := filepath.Abs("../../internal/report")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(filepath.Join(scripts, "node_modules", "playwright-core")); err != nil {
-		t.Skip("scripts/pages has no packages: run npm install there")
+	made := t.TempDir()
+	look := func(dir, page string) {
+		name, err := filepath.Rel(dir, page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Run(strings.TrimSuffix(name, ".html"), func(t *testing.T) {
+			address := "file://" + filepath.ToSlash(page)
+			b.Visit(t, strings.NewReplacer("/", "_", ".html", "").Replace(name), address)
+			lookAtSearch(t, b, address)
+		})
 	}
-	pages := goldenPages(t)
-	pages = append(pages, madePages(t)...)
-	cmd := exec.Command(node, append([]string{filepath.Join(scripts, "check.mjs"), browser}, pages...)...)
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	for _, page := range goldenPages(t, root) {
+		look(root, page)
 	}
-	for line := range strings.Lines(string(out)) {
-		t.Error(strings.TrimSpace(line))
+	for _, page := range madePages(t, made) {
+		look(made, page)
 	}
-	t.Logf("%d pages were looked at", len(pages))
+}
+
+// lookAtSearch finds what the first row of a page's index is about. A page without JavaScript shows no search, which could find nothing.
+func lookAtSearch(t *testing.T, b *browser.Browser, address string) {
+	t.Helper()
+	p := b.Open(t, address, browser.View{})
+	if !browser.Eval[bool](p, `!!document.querySelector("#q")`) {
+		return
+	}
+	p.Type("#q", browser.Eval[string](p, `window.perflabIndex[0][0].split(/\s+/).slice(0, 3).join(" ")`))
+	p.Wait(`document.querySelector("#hits a[href]")`)
+	if plain := b.Open(t, address, browser.View{Scriptless: true}); browser.Eval[bool](plain, `document.querySelector("form[role=search]").checkVisibility()`) {
+		t.Error("without JavaScript there is a search")
+	}
 }
 
 // goldenPages are the pages among the golden files.
-func goldenPages(t *testing.T) []string {
+func goldenPages(t *testing.T, root string) []string {
 	t.Helper()
 	var all []string
 	for _, dir := range []string{"", "audited", "prediction"} {
-		pages, err := filepath.Glob(filepath.Join("../../internal/report", dir, "testdata", "*.html"))
+		pages, err := filepath.Glob(filepath.Join(root, dir, "testdata", "*.html"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -101,10 +115,9 @@ func goldenPages(t *testing.T) []string {
 	return all
 }
 
-// madePages are pages that the program makes.
-func madePages(t *testing.T) []string {
+// madePages are pages that the program makes in a directory.
+func madePages(t *testing.T, dir string) []string {
 	t.Helper()
-	dir := t.TempDir()
 	for name, text := range map[string]string{"report.md": pagesReport, "study.yaml": pagesStudy} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)

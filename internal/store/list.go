@@ -68,12 +68,18 @@ func (s *Store) where(q Query) (filter.Clause, error) {
 	if err != nil {
 		return filter.Clause{}, err
 	}
-	c := f.Clause()
-	if roots := s.roots(); !s.info.Shared { // an index of more directories than ours shows ours
-		c.SQL = "EXISTS (SELECT 1 FROM places o WHERE o.entry=e.n AND o.root IN (" + placeholders(len(roots)) + ")) AND " + c.SQL
-		c.Args = append(roots, c.Args...)
+	own, c := s.own(), f.Clause()
+	return filter.Clause{SQL: own.SQL + " AND " + c.SQL, Args: append(own.Args, c.Args...)}, nil
+}
+
+// own is the condition of what is shown: an index file may have more directories than ours, which
+// another perflab looks through. The index of a server is one of several machines on purpose.
+func (s *Store) own() filter.Clause {
+	if s.info.Shared {
+		return filter.Clause{SQL: "1=1"}
 	}
-	return c, nil
+	roots := s.roots()
+	return filter.Clause{SQL: "EXISTS (SELECT 1 FROM places o WHERE o.entry=e.n AND o.root IN (" + placeholders(len(roots)) + "))", Args: roots}
 }
 
 // entries are the entries whose numbers a query gives, in its order.
@@ -194,8 +200,9 @@ func (s *Store) Get(ctx context.Context, what string) (Entry, error) {
 		ways = append(ways, filter.Clause{SQL: "e.id LIKE ?", Args: []any{what + "%"}})
 	}
 	ways = append(ways, filter.Clause{SQL: "e.name=?", Args: []any{what}})
+	own := s.own()
 	for _, c := range ways {
-		found, err := s.entries(ctx, s.db, "SELECT e.n FROM entries e WHERE "+c.SQL+" ORDER BY e.id LIMIT 6", c.Args, []string{"*"})
+		found, err := s.entries(ctx, s.db, "SELECT e.n FROM entries e WHERE "+own.SQL+" AND "+c.SQL+" ORDER BY e.id LIMIT 6", slices.Concat(own.Args, c.Args), []string{"*"})
 		switch {
 		case err != nil:
 			return none, s.failed("read the index", err)
@@ -220,9 +227,9 @@ func several(what string, found []Entry) error {
 }
 
 // Groups returns how many entries a filter holds for, by the values of a fact, the most frequent
-// first.
+// first. By tag or by issue an entry counts for each that it has.
 func (s *Store) Groups(ctx context.Context, q Query, fact string) ([]Group, error) {
-	column, err := filter.GroupColumn(fact)
+	column, join, err := filter.GroupColumn(fact)
 	if err != nil {
 		return nil, err
 	}
@@ -236,7 +243,7 @@ func (s *Store) Groups(ctx context.Context, q Query, fact string) ([]Group, erro
 	}
 	out := []Group{}
 	limit := min(cmp.Or(max(0, q.Limit), usualPage), MostPage)
-	err = s.d.rows(ctx, s.db, "SELECT "+column+", COUNT(*), MAX(e.started) FROM entries e WHERE "+where.SQL+" GROUP BY "+column+" ORDER BY COUNT(*) DESC, "+column+" LIMIT ? OFFSET ?",
+	err = s.d.rows(ctx, s.db, "SELECT "+column+", COUNT(*), MAX(e.started) FROM entries e"+join+" WHERE "+where.SQL+" GROUP BY "+column+" ORDER BY COUNT(*) DESC, "+column+" LIMIT ? OFFSET ?",
 		append(where.Args, limit, max(0, q.Offset)), func(r *sql.Rows) error {
 			var g Group
 			var newest *float64
@@ -255,6 +262,7 @@ func (s *Store) Groups(ctx context.Context, q Query, fact string) ([]Group, erro
 
 // Parts are the entries that lie in a study, a series or an import, with these figures.
 func (s *Store) Parts(ctx context.Context, id string, figures ...string) ([]Entry, error) {
-	out, err := s.entries(ctx, s.db, "SELECT e.n FROM entries e WHERE e.parent=? ORDER BY CASE WHEN e.trial IS NULL THEN 1 ELSE 0 END, e.trial, e.started, e.id", []any{id}, figures)
+	own := s.own()
+	out, err := s.entries(ctx, s.db, "SELECT e.n FROM entries e WHERE "+own.SQL+" AND e.parent=? ORDER BY CASE WHEN e.trial IS NULL THEN 1 ELSE 0 END, e.trial, e.started, e.id", append(own.Args, id), figures)
 	return out, s.failed("read the index", err)
 }

@@ -47,7 +47,7 @@ func Open(ctx context.Context, opt Options) (*Store, error) {
 	if len(opt.Roots) == 0 && opt.DSN == "" {
 		return nil, errors.New("an index needs a directory of results: give the one that perflab writes to")
 	}
-	s := &Store{opt: opt}
+	s := &Store{opt: opt, reducing: make(chan struct{}, 2)}
 	if err := s.openRoots(); err != nil {
 		s.Close()
 		return nil, err

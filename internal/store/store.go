@@ -51,7 +51,8 @@ type Store struct {
 	last    *known     // what the index has; nil: it is read
 	marks   marked
 
-	changed notice
+	reducing chan struct{} // has room for so many that are made at once: each is a run in memory
+	changed  notice
 }
 
 // Info says where an index is.

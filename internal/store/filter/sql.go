@@ -192,14 +192,18 @@ func (o Order) SQL() (join, order Clause) {
 	return join, order
 }
 
-// GroupColumn is the SQL of a fact to group by.
-func GroupColumn(name string) (string, error) {
+// GroupColumn is the SQL of a fact to group by, over e and the tables that join adds. An entry with
+// several tags, or known issues, is in a group for each.
+func GroupColumn(name string) (column, join string, err error) {
 	f, wrong := find(strings.ToLower(name))
 	switch {
 	case wrong != "":
-		return "", &Error{1, fmt.Sprintf("a list cannot be grouped by %q: %s", name, wrong)}
+		return "", "", &Error{1, fmt.Sprintf("a list cannot be grouped by %q: %s", name, wrong)}
+	case strings.HasPrefix(f.related, labelsOf):
+		kind, _, _ := strings.Cut(strings.TrimPrefix(f.related, labelsOf), " ")
+		return f.column, " JOIN labels x ON x.entry=e.n AND x.kind=" + kind, nil
 	case !f.Groupable() || f.figure != "":
-		return "", &Error{1, fmt.Sprintf("a list cannot be grouped by %s: use a fact that is a word, as engine, model or config", name)}
+		return "", "", &Error{1, fmt.Sprintf("a list cannot be grouped by %s: use a fact that is a word, as engine, model or config", name)}
 	}
-	return f.column, nil
+	return f.column, "", nil
 }

@@ -172,7 +172,7 @@ func (f *Facts) ofSummary(s *result.Summary) error {
 	f.Verdict = short(string(s.Verdict.Status))
 	for _, c := range s.Verdict.Checks {
 		if c.Status == s.Verdict.Status && c.Status != result.Sound && len(f.Reasons) < mostReasons {
-			f.Reasons = append(f.Reasons, short(c.Name+": "+c.Text))
+			f.Reasons = append(f.Reasons, clean(c.Name+": "+c.Text, mostReason))
 		}
 	}
 	f.Duration = s.Figures["duration"]

@@ -295,7 +295,7 @@ func spoken(args []*runtime.RemoteObject) string {
 	return strings.Join(words, " ")
 }
 
-// own reports whether an address is of the page's server, or of the directory of its file.
+// own reports whether an address is of the page's server. A page of a file may load a script beside it and nothing else.
 func (p *Page) own(address string) bool {
 	mine, err := url.Parse(p.url)
 	if err != nil {
@@ -309,7 +309,7 @@ func (p *Page) own(address string) bool {
 	case "data", "blob", "about":
 		return true
 	case "file":
-		return mine.Scheme == "file"
+		return mine.Scheme == "file" && (other.Path == mine.Path || strings.HasSuffix(other.Path, ".js"))
 	}
 	return mine.Scheme == other.Scheme && mine.Host == other.Host
 }

@@ -26,7 +26,7 @@ func Suite(t *testing.T, fresh func(t *testing.T) Opener) {
 	}{
 		{"List", testList}, {"Filter", testFilter}, {"Order", testOrder}, {"Page", testPage}, {"Groups", testGroups},
 		{"Follow", testFollow}, {"Places", testPlaces}, {"Marks", testMarks}, {"Get", testGet}, {"Parts", testParts},
-		{"Hostile", testHostile}, {"Rebuild", testRebuild}, {"Wait", testWait}, {"Two", testTwo}, {"Trash", testTrash},
+		{"Hostile", testHostile}, {"Rebuild", testRebuild}, {"Wait", testWait}, {"Two", testTwo}, {"Trash", testTrash}, {"Reduction", testReduction},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, fresh(t)) })
 	}
@@ -193,7 +193,15 @@ func testPage(t *testing.T, open Opener) {
 func testGroups(t *testing.T, open Opener) {
 	s := open(t, some(t))
 	Sync(t, s)
+	for name, tags := range map[string][]string{"a": {"keep", "nightly"}, "b": {"keep"}} {
+		for _, tag := range tags {
+			if err := s.Mark(context.Background(), "ada", byName(t, s, name).ID, Tagged(tag)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 	for fact, counts := range map[string][]store.Group{
+		"tag":       {{Value: "keep", Count: 2}, {Value: "nightly", Count: 1}},
 		"engine":    {{Value: "", Count: 2}, {Value: "sglang", Count: 1}, {Value: "vllm", Count: 1}},
 		"simulated": {{Value: "false", Count: 3}, {Value: "true", Count: 1}},
 		"verdict":   {{Value: "sound", Count: 3}, {Value: "void", Count: 1}},
@@ -240,4 +248,5 @@ func byName(t *testing.T, s *store.Store, name string) store.Entry {
 	return store.Entry{}
 }
 
-func tagged(tag string) mark.Record { return mark.Record{Do: mark.Tag, Value: tag} }
+// Tagged is the record of a tag.
+func Tagged(tag string) mark.Record { return mark.Record{Do: mark.Tag, Value: tag} }

@@ -58,7 +58,7 @@ func testFollow(t *testing.T, open Opener) {
 	if early.State != scan.Stopped || early.Kind != scan.Run {
 		t.Errorf("a run that was cut off: %+v", early.Facts)
 	}
-	if err := s.Mark(context.Background(), "ada", early.ID, tagged("kept")); err != nil {
+	if err := s.Mark(context.Background(), "ada", early.ID, Tagged("kept")); err != nil {
 		t.Fatal(err)
 	}
 	remove(t, dir)
@@ -106,7 +106,7 @@ func testMarks(t *testing.T, open Opener) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = s.Mark(ctx, "ada", a.ID[:8], tagged("keep"), tagged("best"), mark.Record{Do: mark.Name, Value: "the good one"}, mark.Record{Do: mark.Pin},
+	err = s.Mark(ctx, "ada", a.ID[:8], Tagged("keep"), Tagged("best"), mark.Record{Do: mark.Name, Value: "the good one"}, mark.Record{Do: mark.Pin},
 		mark.Record{Do: mark.Note, Text: "with the new driver"}, mark.Record{Do: mark.Issue, Value: "ENG-7", Text: "a clock that is off", Link: "https://example.org/7"})
 	if err != nil {
 		t.Fatal(err)
@@ -140,7 +140,7 @@ func testMarks(t *testing.T, open Opener) {
 	if log, err := s.History(ctx, a.ID); err != nil || len(log) != 9 || log[8].Who != "bob" {
 		t.Errorf("history %+v, %v", log, err)
 	}
-	if err := s.Mark(ctx, "ada", a.ID, tagged("two words")); err == nil {
+	if err := s.Mark(ctx, "ada", a.ID, Tagged("two words")); err == nil {
 		t.Error("a tag of two words was taken")
 	}
 }
@@ -262,7 +262,7 @@ func testRebuild(t *testing.T, open Opener) {
 	Run{N: 1002, Command: "vllm serve Qwen/Qwen3-8B -tp 2"}.Write(t, root, "0-copy-of-a-trial")
 	Run{N: 8}.Write(t, root, "z")
 	Sync(t, s)
-	if err := s.Mark(context.Background(), "ada", "z", tagged("keep")); err != nil {
+	if err := s.Mark(context.Background(), "ada", "z", Tagged("keep")); err != nil {
 		t.Fatal(err)
 	}
 	rename(t, filepath.Join(root, "study"), filepath.Join(root, "moved"))
@@ -335,7 +335,7 @@ func testTwo(t *testing.T, open Opener) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := one.Mark(context.Background(), "ada", "a", tagged("seen")); err != nil {
+	if err := one.Mark(context.Background(), "ada", "a", Tagged("seen")); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := two.Wait(context.Background(), v); err != nil {
@@ -350,7 +350,7 @@ func testTrash(t *testing.T, open Opener) {
 	s := open(t, root)
 	Sync(t, s)
 	ctx := context.Background()
-	if err := s.Mark(ctx, "ada", "d", tagged("keep")); err != nil {
+	if err := s.Mark(ctx, "ada", "d", Tagged("keep")); err != nil {
 		t.Fatal(err)
 	}
 	gone, err := s.Remove(ctx, "ada", "d")
@@ -393,5 +393,39 @@ func testTrash(t *testing.T, open Opener) {
 	}
 	if e := byName(t, s, "study"); e.State != scan.Running {
 		t.Errorf("state %s", e.State)
+	}
+}
+
+// testReduction: what plots draw is made once, and follows the run.
+func testReduction(t *testing.T, open Opener) {
+	root := some(t)
+	Study(t, root, "study", 1, 1)
+	s := open(t, root)
+	Sync(t, s)
+	ctx := context.Background()
+	first, err := s.Reduction(ctx, "c")
+	if err != nil || len(first.CDF) == 0 || !first.Simulated || first.Calls != 3 || first.Fault != "" {
+		t.Fatalf("%+v, %v", first, err)
+	}
+	again, err := s.Reduction(ctx, "c")
+	if err != nil || !slices.Equal(again.CDF[0].Values, first.CDF[0].Values) {
+		t.Errorf("%+v, %v", again, err)
+	}
+	if _, err := s.Reduction(ctx, "study"); err == nil {
+		t.Error("a study has no calls")
+	}
+	WriteFile(t, filepath.Join(root, "a", "calls.jsonl"), []byte("{rubbish}\n{}\n"))
+	Sync(t, s)
+	if r, err := s.Reduction(ctx, "a"); err != nil || r.Fault == "" {
+		t.Errorf("%+v, %v", r, err)
+	}
+	made := 0
+	for more := true; more; made++ {
+		if more, err = s.ReduceNext(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if made != 4 { // b, d, the run of the study, and the end
+		t.Errorf("%d were made", made-1)
 	}
 }

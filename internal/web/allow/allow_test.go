@@ -71,7 +71,7 @@ func TestStudy(t *testing.T) {
 		{"process", "runtime: {kind: process}", "", List{}},
 		{"runtime", "runtime: {kind: process}", "", List{Runtimes: []string{"process"}}},
 		{"hook", "runtime: {kind: existing, hooks: {start: rm -rf /}}",
-			`runtime.hooks.start: "rm -rf /" is not allowed for what is launched from a browser: an administrator allows it with hooks: ['rm -rf /'] in the allow list of perflab serve`, List{Hooks: []string{"rm -rf /"}}},
+			`runtime.hooks.start: "rm -rf /" is not allowed: an administrator adds hooks: ['rm -rf /'] to the allow list of perflab serve`, List{Hooks: []string{"rm -rf /"}}},
 		{"stop hook", "runtime: {kind: existing, hooks: {stop: 'echo *'}}", `runtime.hooks.stop: "echo *" is not allowed`, List{Hooks: []string{"echo *"}}},
 		{"image", "runtime: {kind: docker, docker: {image: evil/image}}", `runtime.docker.image: "evil/image" is not allowed`, List{Images: []string{"evil/*"}}},
 		{"engine's image", "runtime: {kind: docker}\nengines: {vllm: {image: evil:1}}", `engines.vllm.image: "evil:1" is not allowed`, List{Images: []string{"evil:1"}}},
@@ -91,6 +91,8 @@ func TestStudy(t *testing.T) {
 		{"variable", "engines: {vllm: {env: [LD_PRELOAD=/x.so]}}", `engines.vllm.env[0]: "LD_PRELOAD" is not allowed`, List{Env: []string{"LD_PRELOAD"}}},
 		{"flag", "engines: {vllm: {flags: [--trust-remote-code]}}", `engines.vllm.flags[0]: "--trust-remote-code" is not allowed`, List{Flags: []string{"--trust-remote-code"}}},
 		{"flag with a value", "engines: {vllm: {flags: [--load-format, dummy, --dtype=auto]}}", `engines.vllm.flags[0]: "--load-format=dummy" is not allowed`, List{Flags: []string{"--load-format=*", "--dtype=auto"}}},
+		{"flag of what is predicted", "runtime: {kind: predicted}\nengines: {vllm: {flags: [--trust-remote-code], router: [--x]}}", "", List{}},
+		{"flag of what is simulated", "runtime: {kind: simulated}\nengines: {vllm: {flags: [--questions=/etc/passwd]}}", `engines.vllm.flags[0]: "--questions=/etc/passwd" is not allowed`, List{Flags: []string{"--questions=*"}}},
 		{"pool's flag", "engines: {vllm: {prefill: {flags: [--x]}}}", `engines.vllm.prefill.flags[0]: "--x" is not allowed`, List{Flags: []string{"--x"}}},
 		{"router's flag", "engines: {vllm: {router: [--x, y]}}", `engines.vllm.router[0]: "--x=y" is not allowed`, List{Flags: []string{"--x=y"}}},
 		{"configuration", "engines: {trtllm: {file: {plugin: {x: /y}}}}", `engines.trtllm.file.plugin: "plugin" is not allowed`, List{EngineConfig: []string{"plugin"}}},
@@ -126,7 +128,7 @@ func TestStudy(t *testing.T) {
 		{"option as a host", "runtime: {hosts: [{name: -oProxyCommand=x}]}", `runtime.hosts[0].name: "-oProxyCommand=x" has characters`, List{}},
 		{"machine", "runtime: {machines: [{name: a}]}", `runtime.machines[0]: "a" is not allowed`, List{Hosts: []string{"a"}}},
 		{"simulated machine", "runtime: {kind: simulated, machines: [{name: a}]}", "", List{}},
-		{"machine's engine", "runtime: {kind: docker, machines: [{name: a, docker_host: 'ssh://b', address: c}]}", "runtime.kind: ", List{Images: []string{"a"}, Hosts: []string{"ssh://b"}, URLs: []string{"http://c"}}},
+		{"machine's engine", "runtime: {kind: docker, machines: [{name: a, docker_host: 'tcp://b', address: c}]}", "runtime.kind: ", List{Images: []string{"a"}, Hosts: []string{"tcp://b"}, URLs: []string{"http://c"}}},
 		{"key", "runtime: {hosts: [{name: a, identity: /root/.ssh/id}]}", `runtime.hosts[0].identity: "/root/.ssh/id" is not allowed`, List{SSHFiles: []string{"/root/.ssh"}, Hosts: []string{"a"}}},
 		{"configuration of ssh", "runtime: {ssh_config: /x}", `runtime.ssh_config: "/x" is not allowed`, List{SSHFiles: []string{"/x"}}},
 		{"directory", "runtime: {dir: /x}", `runtime.dir: "/x" is not allowed`, List{Dirs: []string{"/x"}}},
@@ -228,6 +230,22 @@ func TestParse(t *testing.T) {
 	}
 	if _, err := Read(filepath.Join(t.TempDir(), "absent")); err == nil || !strings.HasPrefix(err.Error(), "read the list of what launches may use: ") {
 		t.Errorf("of no file: %v", err)
+	}
+}
+
+// TestExample: the example is right, and has every key; those that it has as remarks too.
+func TestExample(t *testing.T) {
+	l, err := Parse([]byte(strings.NewReplacer("# engines:", "engines:", "# runtimes:", "runtimes:").Replace(Example)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for v, i := reflect.ValueOf(l), 0; i < v.NumField(); i++ {
+		if v.Field(i).Len() == 0 {
+			t.Errorf("the example has no %s", v.Type().Field(i).Name)
+		}
+	}
+	if l, err = Parse([]byte(Example)); err != nil || len(l.Engines)+len(l.Runtimes) > 0 {
+		t.Errorf("as it is: %+v, %v", l, err)
 	}
 }
 

@@ -26,7 +26,7 @@ type Checker struct {
 
 // refused is the error of a value that is not allowed. What allows it is named as the list has it.
 func refused(at, value, key, entry string) error {
-	return field.Errorf(at, "%.200q is not allowed for what is launched from a browser: an administrator allows it with %s: [%s] in the allow list of perflab serve", value, key, quoted(entry))
+	return field.Errorf(at, "%.200q is not allowed: an administrator adds %s: [%s] to the allow list of perflab serve", value, key, quoted(entry))
 }
 
 // quoted writes a text as YAML has it in a list.

@@ -14,6 +14,7 @@
 package allow
 
 import (
+	_ "embed" // of Example
 	"errors"
 	"fmt"
 	"maps"
@@ -48,11 +49,16 @@ type List struct {
 	Containers   []string `yaml:"containers" json:"containers,omitempty"`       // containers that run already, in which engines may be started
 	Mounts       []string `yaml:"mounts" json:"mounts,omitempty"`               // directories with all below, and names of volumes
 	Docker       []string `yaml:"docker" json:"docker,omitempty"`               // patterns of further settings of containers: ipc=host, shm_size=*
-	Hosts        []string `yaml:"hosts" json:"hosts,omitempty"`                 // patterns of machines by ssh and of Docker engines: node-*, user@node-1, ssh://node-1
+	Hosts        []string `yaml:"hosts" json:"hosts,omitempty"`                 // patterns of machines by ssh and of Docker engines: node-*, user@node-1, tcp://node-1:2375
 	SSHFiles     []string `yaml:"ssh_files" json:"ssh_files,omitempty"`         // files with keys, and configurations of ssh
 	URLs         []string `yaml:"urls" json:"urls,omitempty"`                   // patterns of base URLs besides this machine's
 	Hooks        []string `yaml:"hooks" json:"hooks,omitempty"`                 // shell commands, each whole
 }
+
+// Example is a list with every key, and what each means.
+//
+//go:embed example.yaml
+var Example string
 
 // mostList is the largest file of a list.
 const mostList = 1 << 20

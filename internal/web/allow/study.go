@@ -134,6 +134,9 @@ func (c Checker) Study(f *study.File) error {
 	for _, name := range slices.Sorted(maps.Keys(f.Engines)) {
 		at, use := field.Join("engines", name), f.Engines[name]
 		errs = append(errs, engineName(c, at, name), c.configKeys(at+".file", use.File))
+		if f.Runtime.Kind == study.Predicted { // which starts nothing: they are read as facts alone
+			continue
+		}
 		for _, part := range []struct {
 			key   string
 			flags []string
@@ -176,9 +179,9 @@ func kind(c Checker, at, value string) error {
 	}
 	switch {
 	case value == study.Docker && len(c.Images)+len(c.Containers) == 0:
-		return field.Errorf(at, "containers are not allowed for what is launched from a browser: an administrator allows images with images: [NAME:TAG] in the allow list of perflab serve")
+		return field.Errorf(at, "containers are not allowed: an administrator adds images: [NAME:TAG] to the allow list of perflab serve")
 	case value == study.SSH && len(c.Hosts) == 0:
-		return field.Errorf(at, "other machines are not allowed for what is launched from a browser: an administrator allows them with hosts: [NAME] in the allow list of perflab serve")
+		return field.Errorf(at, "other machines are not allowed: an administrator adds hosts: [NAME] to the allow list of perflab serve")
 	}
 	return nil
 }

@@ -2,9 +2,11 @@ package asset
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 
 	"perflab/internal/test/browser"
@@ -140,6 +142,23 @@ func TestWhatIsChosenIsInTheAddress(t *testing.T) {
 	if n := browser.Eval[int](again, `document.querySelectorAll('[data-name="front"] path.front').length`); n != 3 {
 		t.Errorf("there are %d fronts", n)
 	}
+}
+
+// TestPlotsTogether: plots of one clock have one pointer, and one from a URL is drawn anew as it was looked at.
+func TestPlotsTogether(t *testing.T) {
+	b, g := browser.Start(t), openGallery(t)
+	p := b.Open(t, g.URL+"/figures", browser.View{})
+	p.Wait(ready)
+	p.Expect("404")
+	browser.Eval[bool](p, `document.querySelector('[data-name="rate"] .chart-plot').focus(), true`)
+	p.Press("End", "PageUp")
+	p.Wait(`document.querySelector('[data-name="queue"] .chart-say').textContent.startsWith("569 s: output ")`)
+	browser.Eval[bool](p, `document.querySelectorAll('[data-name="from-url"] [aria-pressed]')[2].click(), document.querySelector('[data-name="from-url"] [aria-controls]').click(), document.querySelector('[data-name="from-url"]').dispatchEvent(new CustomEvent("chart-reload")), true`)
+	p.Wait(`document.querySelector('[data-name="from-url"] .chart-plot').getAttribute("aria-label").includes("drawn 2 times")`)
+	if got := browser.Eval[string](p, `[...document.querySelectorAll('[data-name="from-url"] [aria-pressed]')].map((b) => b.ariaPressed) + " " + document.querySelectorAll("#chart-from-url-rows th").length`); got != "true,true,false 3" {
+		t.Errorf("drawn anew it shows %q", got)
+	}
+	p.Sound()
 }
 
 // TestFrontsAreSteps: a front never lies above a point that was measured; an interpolated one would.
@@ -310,39 +329,88 @@ func TestEditor(t *testing.T) {
 	}
 }
 
-// TestLive follows a stream that pauses, breaks, goes quiet and ends.
+// state is what the live mark says of itself.
+const state = `document.querySelector("[data-live-state]").dataset.state`
+
+// TestLive follows a stream that is paused, breaks, is not looked at and ends.
 func TestLive(t *testing.T) {
 	b, g := browser.Start(t), openGallery(t)
 	p := b.Open(t, g.URL+"/live", browser.View{})
-	p.Wait(ready + ` && document.querySelector("[data-live-state]").dataset.state === "open"`)
+	p.Wait(ready + ` && ` + state + ` === "open"`)
 	g.events <- "id: 1\nevent: set\ndata: {\"best\": \"2,345 tok/s <b>\", \"spent\": 0.4}"
 	p.Wait(`document.querySelector("[data-live=best]").textContent === "2,345 tok/s <b>" && document.querySelector("progress").value === 0.4`)
 	g.events <- `event: append` + "\n" + `data: {"log": "engine", "lines": ["1 <script>", "2", "3", "4", "5", "6", "7"]}`
 	p.Wait(`document.querySelector("[data-live-log]").textContent === "3\n4\n5\n6\n7\n"`)
+	p.Picture("live")
 
 	p.Click("text=Pause")
 	g.events <- "id: 2\nevent: set\ndata: {\"best\": \"later\"}"
-	g.events <- "event: alive\ndata: {}"
-	p.Wait(`document.querySelector("[data-live-state]").dataset.state === "stale"`) // nothing comes for a second
+	g.events <- "" // the stream breaks, after what is held
+	p.Wait(state + ` === "retry"`)
 	if got := p.Text("[data-live=best]"); got != "2,345 tok/s <b>" {
 		t.Errorf("while it is paused the page says %q", got)
 	}
-	p.Picture("live-stale")
-	p.Click("text=Go on")
-	p.Wait(`document.querySelector("[data-live=best]").textContent === "later"`)
-
-	g.events <- "" // the stream breaks
-	p.Wait(`document.querySelector("[data-live-state]").dataset.state === "retry"`)
-	p.Wait(`document.querySelector("[data-live-state]").dataset.state === "open"`)
+	p.Wait(state + ` === "paused"`) // it has connected again
 	if got := g.last.Load(); got != "2" {
 		t.Errorf("it went on after the event %q", got)
 	}
+	p.Click("text=Go on")
+	p.Wait(state + ` === "open" && document.querySelector("[data-live=best]").textContent === "later"`)
+
+	browser.Eval[bool](p, `window.away = true, Object.defineProperty(document, "hidden", { get: () => window.away }), document.dispatchEvent(new Event("visibilitychange")), true`)
+	p.Wait(state + ` === "ended"`)
+	browser.Eval[bool](p, `window.away = false, document.dispatchEvent(new Event("visibilitychange")), true`)
+	p.Wait(state + ` === "open"`)
 	g.events <- "event: reload\ndata: {}"
-	p.Wait(`document.querySelector("#part").textContent === "drawn 2 times"`)
+	p.Wait(`document.querySelector("#part").textContent === "drawn 3 times"`)
 	g.events <- `event: end` + "\n" + `data: {"text": "the study has ended"}`
 	p.Wait(`document.querySelector("[data-live-state]").textContent === "the study has ended"`)
+	browser.Eval[bool](p, `document.dispatchEvent(new Event("visibilitychange")), true`)
 	p.Frame()
-	if got := g.asked.Load(); got != 2 {
+	if got := g.asked.Load(); got != 3 {
 		t.Errorf("the stream was asked for %d times", got)
 	}
+}
+
+// TestStale says that what is shown may be old when nothing comes.
+func TestStale(t *testing.T) {
+	b, g := browser.Start(t), openGallery(t)
+	p := b.Open(t, g.URL+"/live?stale=0.05", browser.View{})
+	p.Wait(ready + ` && ` + state + ` === "stale" && document.querySelector("main.is-stale")`)
+	if got := p.Text("[data-live-state]"); !strings.Contains(got, "what is shown may be old") {
+		t.Errorf("it says %q", got)
+	}
+	p.Accessible()
+	p.Picture("live-stale")
+}
+
+// TestPlotsByPointer: a drag zooms, two clicks show all again, a click on a point opens it.
+func TestPlotsByPointer(t *testing.T) {
+	b, g := browser.Start(t), openGallery(t)
+	p := b.Open(t, g.URL+"/figures", browser.View{})
+	p.Wait(ready)
+	p.Expect("404")
+	// at is a place on a plot, by shares of its width and height, in the window.
+	at := func(name string, x, y float64) (float64, float64) {
+		place := browser.Eval[[]float64](p, fmt.Sprintf(`(() => { const e = document.querySelector('[data-name=%q] :is(.u-over, .chart-plot svg)'); e.scrollIntoView({block: "center", behavior: "instant"}); const r = e.getBoundingClientRect(); return [r.left + r.width * %g, r.top + r.height * %g]; })()`, name, x, y))
+		return place[0], place[1]
+	}
+	for _, name := range []string{"rate", "front"} {
+		x0, y0 := at(name, 0.4, 0.2)
+		x1, y1 := at(name, 0.7, 0.8)
+		p.Do(chromedp.DragAndDropXY(x0, y0, x1, y1))
+		p.Wait(`location.search.includes("zoom=") && !document.querySelector('[data-name="` + name + `"] .end > button').hidden`)
+		x, y := at(name, 0.5, 0.5)
+		p.Do(chromedp.MouseClickXY(x, y, chromedp.ClickCount(2)))
+		p.Wait(`!location.search.includes("zoom=")`)
+	}
+	at("front", 0, 0)
+	place := browser.Eval[[]float64](p, `(() => { const r = document.querySelector('[data-name="front"] svg g path[transform]').getBoundingClientRect(); return [r.left + r.width / 2, r.top + r.height / 2]; })()`)
+	x, y := place[0], place[1]
+	p.Do(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, x, y))
+	p.Wait(`document.querySelector('[data-name="front"] .chart-say').textContent.startsWith("H100 vLLM: 256 in flight")`)
+	p.Do(chromedp.MouseClickXY(x, y))
+	p.Wait(`location.pathname === "/runs/8"`)
+	p.Wait(ready)
+	p.Expect("404")
 }

@@ -2,6 +2,7 @@ package asset
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"html/template"
@@ -9,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -22,7 +24,12 @@ type gallery struct {
 	*httptest.Server
 	events chan string // what the page's stream says next; closed: the stream breaks
 	asked  atomic.Int64
+	drawn  atomic.Int64 // figures from a URL
 	last   atomic.Value // last_event_id of the newest stream
+
+	turn sync.Mutex    // streams come one after the other
+	quit chan struct{} // ends the newest stream
+	gone chan struct{} // it has ended
 }
 
 type galleryRun struct{ ID, Title, Verdict, TTFT, Output, Age string }
@@ -37,6 +44,7 @@ type galleryPage struct {
 	Runs                          []galleryRun
 	Figures                       []galleryFigure
 	Times                         int64
+	Stale                         string // seconds
 }
 
 const hostile = `</script><script>alert(1)</script>"'&<img src=x onerror=alert(2)>`
@@ -51,9 +59,11 @@ func openGallery(t *testing.T) *gallery {
 	g.last.Store("")
 	mux := http.NewServeMux()
 	page := func(name string) http.HandlerFunc {
-		return func(w http.ResponseWriter, _ *http.Request) {
+		return func(w http.ResponseWriter, r *http.Request) {
 			var b bytes.Buffer
-			if err := pages.ExecuteTemplate(&b, name, g.page(t, name)); err != nil {
+			data := g.page(t, name)
+			data.Stale = cmp.Or(r.FormValue("stale"), "600")
+			if err := pages.ExecuteTemplate(&b, name, data); err != nil {
 				t.Error(err)
 			}
 			w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -69,7 +79,7 @@ func openGallery(t *testing.T) *gallery {
 	mux.HandleFunc("/compare", page("figures"))
 	mux.Handle(Root, Handler())
 	mux.HandleFunc("/figure.json", func(w http.ResponseWriter, _ *http.Request) {
-		text, err := cdfFigure("from-url", "TTFT").JSON()
+		text, err := cdfFigure("from-url", fmt.Sprintf("TTFT, drawn %d times", g.drawn.Add(1))).JSON()
 		if err != nil {
 			t.Error(err)
 		}
@@ -114,7 +124,17 @@ func complete(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode([]map[string]string{{"text": "race", "detail": "few launches to the best"}, {"text": "staged", "detail": "column " + r.FormValue("column")}})
 }
 
+// stream ends the stream before it, which could otherwise take what is said for a page that has left.
 func (g *gallery) stream(w http.ResponseWriter, r *http.Request) {
+	g.turn.Lock()
+	if g.quit != nil {
+		close(g.quit)
+		<-g.gone
+	}
+	quit, gone := make(chan struct{}), make(chan struct{})
+	g.quit, g.gone = quit, gone
+	g.turn.Unlock()
+	defer close(gone)
 	g.last.Store(r.FormValue("last_event_id"))
 	g.asked.Add(1)
 	w.Header().Set("Content-Type", "text/event-stream")
@@ -123,6 +143,8 @@ func (g *gallery) stream(w http.ResponseWriter, r *http.Request) {
 	for {
 		select {
 		case <-r.Context().Done():
+			return
+		case <-quit:
 			return
 		case text := <-g.events:
 			if text == "" { // the stream breaks

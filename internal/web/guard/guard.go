@@ -177,23 +177,7 @@ func New(o Options) (*Guard, error) {
 	if g.log == nil {
 		g.log = slog.New(slog.DiscardHandler)
 	}
-	if err := makeState(o.State); err != nil {
-		return nil, err
-	}
-	var err error
-	if g.keys, err = openKeys(o.State); err != nil {
-		return nil, err
-	}
-	if err := g.openCertificates(); err != nil {
-		return nil, err
-	}
-	if err := g.openTokens(); err != nil {
-		return nil, err
-	}
-	if g.sessions, err = openSessions(o.State, o.Limits.Session); err != nil {
-		return nil, err
-	}
-	if g.trail, err = trail.Open(auditDir(o.State), trail.Limits{File: o.Limits.AuditFile, Files: o.Limits.AuditFiles}); err != nil {
+	if err := g.openState(); err != nil {
 		return nil, err
 	}
 	g.rates = newBuckets(o.Limits.Rate, float64(o.Limits.Burst))
@@ -204,6 +188,29 @@ func New(o Options) (*Guard, error) {
 	g.stop = sync.OnceFunc(func() { close(g.stopping) })
 	g.meters()
 	return g, nil
+}
+
+// openState reads or makes all that the state directory keeps.
+func (g *Guard) openState() error {
+	lock, err := lockState(g.o.State)
+	if err != nil {
+		return err
+	}
+	defer lock.Close() // it holds nothing that could be lost
+	if g.keys, err = openKeys(g.o.State); err != nil {
+		return err
+	}
+	if err = g.openCertificates(); err != nil {
+		return err
+	}
+	if err = g.openTokens(); err != nil {
+		return err
+	}
+	if g.sessions, err = openSessions(g.o.State, g.o.Limits.Session); err != nil {
+		return err
+	}
+	g.trail, err = trail.Open(auditDir(g.o.State), trail.Limits{File: g.o.Limits.AuditFile, Files: g.o.Limits.AuditFiles})
+	return err
 }
 
 // refusalsPerMinute is how many refusals of one address the audit log has in a minute.

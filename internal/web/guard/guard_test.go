@@ -491,3 +491,26 @@ func postLogin(g *Guard, token, next string, header ...string) *httptest.Respons
 	form := url.Values{"token": {token}, "next": {next}}.Encode()
 	return askWith(g, "POST", "/login", strings.NewReader(form), append(header, "Content-Type", "application/x-www-form-urlencoded")...)
 }
+
+// What the guard costs a request of a browser that is logged in.
+func BenchmarkHandler(b *testing.B) {
+	g, err := New(Options{Listen: "127.0.0.1:0", State: filepath.Join(b.TempDir(), "state"), Token: testTokens[Read], Limits: Limits{Rate: 1e9, Burst: 1e9}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer g.Close()
+	value, _, err := g.sessions.begin(hashOf(testTokens[Read]))
+	if err != nil {
+		b.Fatal(err)
+	}
+	h := g.Handler(routes(g))
+	r := httptest.NewRequest("GET", "/api/v1/runs/1", nil)
+	r.Host, r.RemoteAddr = "localhost", "127.0.0.1:1"
+	r.AddCookie(g.cookie(value, time.Hour))
+	for b.Loop() {
+		w := httptest.NewRecorder()
+		if h.ServeHTTP(w, r); w.Code != http.StatusOK {
+			b.Fatal(w.Code)
+		}
+	}
+}

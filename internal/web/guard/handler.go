@@ -147,7 +147,7 @@ func (g *Guard) identify(w *writer, r *http.Request) (Who, refusal) {
 	if found, ok := g.bySession(who, r); ok {
 		return found, refusal{}
 	}
-	if len(r.CookiesNamed(g.cookieName())) > 0 {
+	if len(g.cookies(r)) > 0 {
 		http.SetCookie(w, g.cookie("", -1))
 	}
 	return who, refusal{}

@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"fmt"
 	"html/template"
 	"net/http"
 	"net/url"
@@ -56,7 +57,7 @@ var loginPage = template.Must(template.New("").Parse(`<!doctype html>
 <input id="token" name="token" type="password" autocomplete="current-password" required autofocus maxlength="512">
 <button>Log in</button>
 </form>
-<p>Whoever runs this server gives tokens out. A browser stays logged in for {{.Days}} days.</p>
+<p>Whoever runs this server gives tokens out. A browser stays logged in for {{.Life}}.</p>
 </main>
 </body>
 </html>
@@ -91,7 +92,7 @@ func (g *Guard) toLogin(w http.ResponseWriter, r *http.Request) {
 func localPath(s string) string {
 	u, err := url.Parse(s)
 	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || u.Opaque != "" || !strings.HasPrefix(s, "/") ||
-		strings.HasPrefix(s, "//") || strings.Contains(s, `\`) || strings.HasPrefix(u.Path, "//") || strings.ContainsFunc(s, unprintable) {
+		strings.Contains(s, `\`) || strings.HasPrefix(u.Path, "//") || strings.ContainsFunc(s, unprintable) {
 		return "/"
 	}
 	return u.RequestURI()
@@ -129,8 +130,16 @@ func (g *Guard) showLogin(w http.ResponseWriter, status int, next, problem strin
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
 	_ = loginPage.Execute(w, map[string]any{ // the client is gone
-		"Style": template.HTML("<style>" + loginStyle + "</style>"), "Next": next, "Problem": problem, "Days": int(g.o.Limits.Session.Hours() / 24),
+		"Style": template.HTML("<style>" + loginStyle + "</style>"), "Next": next, "Problem": problem, "Life": lifeText(g.o.Limits.Session),
 	})
+}
+
+// lifeText is a time as people say it.
+func lifeText(d time.Duration) string {
+	if d >= 48*time.Hour {
+		return fmt.Sprintf("%d days", d/(24*time.Hour))
+	}
+	return fmt.Sprintf("%.3g hours", d.Hours())
 }
 
 // takeLogin makes a session for a right token.
@@ -156,7 +165,7 @@ func (g *Guard) takeLogin(w http.ResponseWriter, r *http.Request) {
 		g.refuse(w, r, refusal{http.StatusInternalServerError, "state", "the server cannot keep a session: its log says why"})
 		return
 	}
-	for _, c := range r.CookiesNamed(g.cookieName()) {
+	for _, c := range g.cookies(r) {
 		g.forget(c.Value)
 	}
 	r = r.WithContext(With(r.Context(), who))
@@ -173,7 +182,7 @@ func (g *Guard) logout(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	who, ok := g.bySession(From(r.Context()), r)
-	for _, c := range r.CookiesNamed(g.cookieName()) {
+	for _, c := range g.cookies(r) {
 		g.forget(c.Value)
 	}
 	if ok {
@@ -187,7 +196,7 @@ func (g *Guard) logout(w http.ResponseWriter, r *http.Request) {
 
 // forget ends the session of a cookie, if there is one.
 func (g *Guard) forget(value string) {
-	if err := g.sessions.end(value); err != nil {
+	if err := g.sessions.drop(hashOf(value)); err != nil {
 		g.log.Error("a session that was ended comes back when the server starts anew", "error", err)
 	}
 }

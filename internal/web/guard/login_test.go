@@ -1,10 +1,16 @@
 package guard
 
 import (
+	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -95,7 +101,7 @@ func TestNext(t *testing.T) {
 	g := withTokens(t)
 	for next, want := range map[string]string{
 		"/runs?a=1": "/runs?a=1", "": "/", "https://evil.example/": "/", "//evil.example": "/", `/\evil.example`: "/", "javascript:alert(1)": "/", "/%2f/evil.example": "/", "/a\r\nX: y": "/",
-		"/\t/evil.example": "/", "evil": "/", "/runs#part": "/runs", "http:/x": "/", " //evil.example": "/",
+		"///evil.example": "/", "/\t/evil.example": "/", "evil": "/", "/runs#part": "/runs", "http:/x": "/", " //evil.example": "/",
 	} {
 		if w := postLogin(g, testTokens[Read], next); w.Header().Get("Location") != want {
 			t.Errorf("next %q leads to %q, want %q", next, w.Header().Get("Location"), want)
@@ -200,6 +206,120 @@ func TestSessionsKept(t *testing.T) {
 	}
 }
 
+// Two servers on one state directory are one: who logs in at one is known to the other, and who logs
+// out at one is out at both.
+func TestTwoServers(t *testing.T) {
+	state, tokens := filepath.Join(t.TempDir(), "state"), tokensFile(t)
+	var both [2]*Guard
+	var wait sync.WaitGroup
+	for i := range both {
+		wait.Go(func() {
+			var err error
+			if both[i], err = New(Options{Listen: "127.0.0.1:0", State: state, Tokens: tokens, MakeCertificate: true}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wait.Wait()
+	if t.Failed() {
+		t.FailNow()
+	}
+	one, two := both[0], both[1]
+	t.Cleanup(func() { one.Close(); two.Close() })
+	if one.cookieName() != two.cookieName() || one.Fingerprint() != two.Fingerprint() {
+		t.Error("they have different keys or certificates")
+	}
+	a, b := sessionOf(t, one, Read), sessionOf(t, two, Launch)
+	for _, c := range []*http.Cookie{a, b} {
+		if x, y := ask(one, "GET", "/", "Cookie", carry(c)).Code, ask(two, "GET", "/", "Cookie", carry(c)).Code; x != 200 || y != 200 {
+			t.Errorf("%d and %d", x, y)
+		}
+	}
+	ask(one, "POST", "/logout", "Cookie", carry(b))
+	if w := ask(two, "GET", "/", "Cookie", carry(b)); w.Code != 401 {
+		t.Errorf("who logged out at the other: %d", w.Code)
+	}
+	if page, err := two.History("", 10, nil); err != nil || len(page.Events) != 3 {
+		t.Errorf("%+v, %v", page, err)
+	}
+}
+
+// What has ended is cleared away, also what a kill left behind, and there are not more than the bound.
+func TestSessionsSwept(t *testing.T) {
+	l, err := openSessions(t.TempDir(), time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.most = 20
+	old := time.Now().Add(-time.Hour)
+	write := func(name string, s session, at time.Time) {
+		b, err := json.Marshal(s)
+		path := filepath.Join(l.dir, name)
+		if err = errors.Join(err, os.WriteFile(path, b, 0o600), os.Chtimes(path, at, at)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("ended", session{"x", old}, old)
+	write("killed.123.new", session{}, old)
+	write("underway.123.new", session{}, time.Now())
+	for i := range l.most {
+		write(hashOf(fmt.Sprint(i)), session{"x", time.Now().Add(time.Minute + time.Duration(i)*time.Second)}, old)
+	}
+	value, _, err := l.begin("x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, ok := l.find(value); !ok {
+		t.Error("the new session is not there")
+	}
+	_, _, first := l.find("0")
+	_, _, second := l.find("1")
+	if n := l.total(); n != float64(l.most) || first || !second {
+		t.Errorf("%v sessions, the first to end %v, the second %v", n, first, second)
+	}
+	names, err := os.ReadDir(l.dir)
+	if err != nil || len(names) != l.most+1 {
+		t.Errorf("%d files, %v", len(names), err)
+	}
+}
+
+func TestState(t *testing.T) {
+	state := filepath.Join(t.TempDir(), "state")
+	g := open(t, Options{State: state})
+	o := Options{State: state, Listen: "127.0.0.1:0"}
+	if err := g.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if runtime.GOOS != "windows" {
+		if err := os.Chmod(state, 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := New(o); err == nil || !strings.Contains(err.Error(), "chmod go-w") {
+			t.Errorf("a directory that others may write: %v", err)
+		}
+		if err := os.Chmod(state, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path := filepath.Join(state, "key")
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{"short": "remove it", string(whole): ""} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		g, err := New(o)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("a key of %d bytes: %v", len(text), err)
+		}
+		if err == nil {
+			g.Close()
+		}
+	}
+}
+
 // A token that is taken out of its file opens nothing from then on, nor do its sessions.
 func TestTokenTakenOut(t *testing.T) {
 	tokens := tokensFile(t)
@@ -228,6 +348,8 @@ func TestTokenTakenOut(t *testing.T) {
 		check("back", 200)
 		write("nonsense\n")
 		check("a file that cannot be read", 401)
+		write(TokenLine("anna", Read, testTokens[Read]) + "\n")
+		check("back again", 200)
 		if err := os.Remove(tokens); err != nil {
 			t.Fatal(err)
 		}
@@ -302,6 +424,29 @@ func FuzzParseTokens(f *testing.F) {
 			if role, err := ParseRole(tok.Role); err != nil || role < Read || len(tok.SHA256) != 64 || tok.Name == "" {
 				t.Errorf("%q gives %+v", text, tok)
 			}
+		}
+	})
+}
+
+// Whatever is asked for, a login leads to a page of this server.
+func FuzzLocalPath(f *testing.F) {
+	for _, s := range []string{"/runs?a=1#b", "//evil.example", `/\evil.example`, "https://evil.example", "/%2f%2fevil", "/..//evil", "javascript:alert(1)", "/\tx", "///x", "/a?//b", "/%5cevil"} {
+		f.Add(s)
+	}
+	base, err := url.Parse("http://lab.example/login")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		got := localPath(s)
+		if !strings.HasPrefix(got, "/") || strings.HasPrefix(got, "//") || strings.HasPrefix(got, `/\`) || strings.ContainsAny(got, "\r\n\t\x00\\") {
+			t.Errorf("%q leads to %q", s, got)
+		}
+		if u, err := base.Parse(got); err != nil || u.Host != base.Host || u.Scheme != base.Scheme {
+			t.Errorf("%q leads to %v, %v", s, u, err)
+		}
+		if again := localPath(got); again != got {
+			t.Errorf("%q leads to %q, and that to %q", s, got, again)
 		}
 	})
 }

@@ -86,6 +86,7 @@ func TestSlowClients(t *testing.T) {
 		var problem error
 		mux.HandleFunc("POST /read", func(w http.ResponseWriter, r *http.Request) { read, problem = io.Copy(io.Discard, r.Body) })
 		mux.HandleFunc("POST /ignore", func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "done") })
+		mux.HandleFunc("GET /small", func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "done") })
 		gaveUp := make(chan time.Duration, 1)
 		mux.HandleFunc("GET /large", func(w http.ResponseWriter, r *http.Request) {
 			began := time.Now()
@@ -134,6 +135,13 @@ func TestSlowClients(t *testing.T) {
 		fmt.Fprint(c, "GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n")
 		if d := <-gaveUp; d < 20*time.Second || d > 21*time.Second {
 			t.Errorf("an answer that nobody takes: %v", d)
+		}
+
+		c = dial()
+		fmt.Fprint(c, "GET /small HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		time.Sleep(41 * time.Second) // of the bubble
+		if d, said := untilClosed(c); d != 0 || said != "" {
+			t.Errorf("a small answer that nobody takes: after its time the connection is open for %v and has %q", d, said)
 		}
 	})
 }
@@ -423,13 +431,16 @@ func TestCertificate(t *testing.T) {
 		if named == first || fingerprint("lab.example") != named {
 			t.Error("a new name is not in the certificate, or makes it anew each time")
 		}
-		g := open(t, Options{State: state, Token: testTokens[Administer], MakeCertificate: true, Hosts: []string{"lab.example"}})
+		o := Options{State: state, Token: testTokens[Administer], MakeCertificate: true, Hosts: []string{"lab.example"}}
+		g := open(t, o)
 		time.Sleep(madeFor - renewBefore - time.Hour) // of the bubble
 		if g.Fingerprint() != named {
 			t.Error("it was made again too soon")
 		}
 		time.Sleep(2 * time.Hour)
-		if later := g.Fingerprint(); later == named || fingerprint("lab.example") != later {
+		later := g.Fingerprint()
+		g.Close()
+		if later == named || fingerprint("lab.example") != later {
 			t.Error("it was not made again before its end, or not kept")
 		}
 	})
@@ -438,8 +449,44 @@ func TestCertificate(t *testing.T) {
 		t.Fatal(err)
 	}
 	g := open(t, Options{State: state, Token: testTokens[Administer], MakeCertificate: true})
+	g.Close()
 	_, err := New(Options{Listen: "127.0.0.1:0", State: state, Certificate: filepath.Join(state, "tls.pem"), Key: filepath.Join(state, "none.pem")})
 	if g.Fingerprint() == "" || err == nil || !strings.Contains(err.Error(), "certificate: ") {
 		t.Errorf("%q, %v", g.Fingerprint(), err)
 	}
+}
+
+// Files that somebody renews are read again; while they cannot be read the certificate of before goes on.
+func TestCertificateFiles(t *testing.T) {
+	dir := t.TempDir()
+	certificate, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	synctest.Test(t, func(t *testing.T) {
+		renew := func() {
+			if _, err := makeCertificate(certificate, key, []string{"lab.example"}, time.Now()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		renew()
+		g := open(t, Options{Token: testTokens[Administer], Certificate: certificate, Key: key})
+		first := g.Fingerprint()
+		renew()
+		if g.Fingerprint() != first {
+			t.Error("the files are looked at each time")
+		}
+		time.Sleep(lookAtFiles) // of the bubble
+		second := g.Fingerprint()
+		if second == first {
+			t.Error("the new certificate is not taken")
+		}
+		if err := os.WriteFile(key, []byte("half"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(lookAtFiles)
+		if g.Fingerprint() != second {
+			t.Error("with files that do not fit the certificate of before does not go on")
+		}
+		if entries, err := os.ReadDir(dir); err != nil || len(entries) != 2 {
+			t.Errorf("%v: something else was written beside the files, %v", entries, err)
+		}
+	})
 }

@@ -10,22 +10,48 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 
 	"perflab/internal/durable"
+	"perflab/internal/field"
 	"perflab/internal/input"
 )
 
 func auditDir(state string) string { return filepath.Join(state, "audit") }
 
-// makeState makes the state directory, which nobody else may look into.
-func makeState(dir string) error {
-	if err := durable.MkdirAll(dir); err != nil {
-		return fmt.Errorf("make the state directory: %w", err)
+// lockTries is how often a state directory is asked for that another server opens at this moment,
+// which takes it some milliseconds. A try takes some fifty.
+const lockTries = 100
+
+// lockState makes the state directory, which nobody else may look into, and keeps others from opening
+// it until the file that it returns is closed: two servers that start together have one key.
+func lockState(dir string) (*os.File, error) {
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if err := durable.MkdirAll(dir); err != nil {
+			return nil, fmt.Errorf("make the state directory: %w", err)
+		}
+		if err := os.Chmod(dir, 0o700); err != nil {
+			return nil, fmt.Errorf("close the state directory to others: %w", err)
+		}
+	case err != nil:
+		return nil, err
+	case !info.IsDir():
+		return nil, field.Errorf("state", "%s is no directory", dir)
+	case info.Mode().Perm()&0o022 != 0 && runtime.GOOS != "windows":
+		return nil, field.Errorf("state", "others may write into %s, who could let themselves in: chmod go-w %s", dir, dir)
 	}
-	if err := os.Chmod(dir, 0o700); err != nil {
-		return fmt.Errorf("close the state directory to others: %w", err)
+	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open the state directory: %w", err)
 	}
-	return nil
+	for range lockTries {
+		if ok, err := durable.Hold(lock); ok || err != nil { // a file system without locks leaves it to the user
+			return lock, nil
+		}
+	}
+	return nil, errors.Join(field.Errorf("state", "another server is opening %s and does not come to an end: stop it", dir), lock.Close())
 }
 
 // keys are derived from the one secret that the state directory keeps.

@@ -51,9 +51,8 @@ type Who struct {
 	Base string   // what links of a page begin with: "/share/..." for who comes by a share link, else ""
 	IDs  []string // what a share link opens
 
-	key    string          // what limits of one client go by
-	ended  <-chan struct{} // closed when the session is ended before its time; nil: it cannot be
-	cookie string          // the session's
+	key   string          // what limits of one client go by
+	ended <-chan struct{} // closed when the session is ended before its time; nil: it cannot be
 }
 
 // May says whether somebody has a role.

@@ -82,7 +82,6 @@ const slowest = 1 << 10
 func limitBody(w *writer, r *http.Request, limit int64) *body {
 	b := &body{ReadCloser: r.Body, raw: w.ResponseWriter, answer: w, control: w.control, limit: limit, stalled: w.stalled, began: time.Now()}
 	if r.Body == nil || r.Body == http.NoBody {
-		_ = b.control.SetReadDeadline(time.Time{}) // what the server set for the header
 		return b
 	}
 	_ = b.control.SetReadDeadline(b.began.Add(b.stalled)) // for what the handler leaves of it

@@ -1,3 +1,5 @@
+//go:build unix
+
 package launch
 
 import (
@@ -11,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"perflab/internal/durable"
 	"perflab/internal/web/allow"
 )
 
@@ -18,6 +21,9 @@ import (
 // the study's name says how it behaves.
 func TestMain(m *testing.M) {
 	Main()
+	if dir := os.Getenv("LAUNCH_TEST_SERVER"); dir != "" {
+		os.Exit(serve(dir))
+	}
 	if os.Getenv("LAUNCH_TEST_CHILD") != "" {
 		os.Exit(child(os.Args[1:]))
 	}
@@ -48,6 +54,11 @@ func child(args []string) int {
 		var code int
 		fmt.Sscan(detail, &code)
 		return code
+	case "count":
+		if err := durable.AppendFile(filepath.Join(dir, "ran"), []byte("once\n"), 0o644); err != nil {
+			return 1
+		}
+		return 0
 	case "killed":
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		select {}
@@ -83,19 +94,6 @@ func await(file string, signals <-chan os.Signal) {
 			}
 		}
 	}
-}
-
-// study is a study file of a name, of nothing but predictions unless more says otherwise.
-func studyText(name, runtime string, more ...string) string {
-	return "name: " + name + `
-model: Qwen/Qwen3-8B
-hardware: {gpu: h100-sxm, gpus: 2}
-objective: {metric: total_token_throughput}
-workloads:
-  - {name: chat, dataset_name: random, num_prompts: 20, random_input_len: 64, random_output_len: 8, max_concurrency: 4}
-baseline: {label: vLLM, engine: vllm}
-budget: {trials: 8}
-runtime: ` + runtime + "\n" + strings.Join(more, "\n")
 }
 
 func predicted(name string) Request {

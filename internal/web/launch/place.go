@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"net"
 	"net/url"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -85,8 +84,8 @@ func sameDevice(a, b string) bool {
 	return a != cpuDevice && b != cpuDevice && (aIndex == nil) != (bIndex == nil)
 }
 
-// placeOfStudy is what a study uses alone.
-func placeOfStudy(s *study.Study) Place {
+// placeOfStudy is what a study uses alone, in an environment.
+func placeOfStudy(s *study.Study, lookup func(string) (string, bool)) Place {
 	r := s.Runtime
 	switch r.Kind {
 	case study.Predicted:
@@ -108,7 +107,7 @@ func placeOfStudy(s *study.Study) Place {
 		p = append(p, spot)
 	}
 	for _, m := range r.Machines {
-		add(machineName(cmp.Or(m.DockerHost, m.Address, m.Name)), m.Devices)
+		add(machineName(cmp.Or(m.Address, m.DockerHost, m.Name)), m.Devices)
 	}
 	for _, h := range r.Hosts {
 		add(machineName(cmp.Or(h.Address, h.Name)), h.Devices)
@@ -118,16 +117,16 @@ func placeOfStudy(s *study.Study) Place {
 	}
 	host := ""
 	if r.Docker != nil {
-		host = machineName(r.Docker.DockerHost)
+		host = machineName(cmp.Or(r.Docker.Address, r.Docker.DockerHost)) // the first one where its socket is forwarded
 	}
-	add(host, localDevices(s))
+	add(host, localDevices(s, lookup))
 	return p
 }
 
 // localDevices are those that the study will be dealt on this machine; nil where that is not
 // told before it begins.
-func localDevices(s *study.Study) []string {
-	p, err := s.Pool(true, os.LookupEnv)
+func localDevices(s *study.Study, lookup func(string) (string, bool)) []string {
+	p, err := s.Pool(true, lookup)
 	if err != nil {
 		return nil // the study says it, and ends
 	}

@@ -1,3 +1,5 @@
+//go:build unix
+
 package launch
 
 import (
@@ -9,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -55,10 +56,7 @@ func TestEnds(t *testing.T) {
 // does not end is killed.
 func TestStop(t *testing.T) {
 	t.Parallel()
-	o := testOptions(t)
-	o.forceAfter = time.Millisecond
-	q := openFor(t, t.TempDir(), o)
-
+	q := openFor(t, t.TempDir(), testOptions(t))
 	id := submit(t, q, predicted("drain"))
 	atWork(t, q, id)
 	for i, who := range []string{"ada", "bob"} {
@@ -77,6 +75,9 @@ func TestStop(t *testing.T) {
 		t.Errorf("stopped what has ended: %v", err)
 	}
 
+	o := testOptions(t)
+	o.forceAfter = time.Millisecond
+	q = openFor(t, t.TempDir(), o)
 	id = submit(t, q, predicted("stubborn"))
 	atWork(t, q, id)
 	for range 2 {
@@ -133,7 +134,7 @@ func TestSupervisorKilled(t *testing.T) {
 		t.Run(behaviour, func(t *testing.T) {
 			t.Parallel()
 			o := testOptions(t)
-			o.forceAfter = time.Millisecond
+			o.forceAfter = time.Millisecond // after the second request, which drain does not outlive either
 			q := openFor(t, t.TempDir(), o)
 			name, _, both := strings.Cut(behaviour, " ")
 			if both {
@@ -144,7 +145,7 @@ func TestSupervisorKilled(t *testing.T) {
 			if err := orphan(a.Supervisor).Signal(os.Kill); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "the supervisor has ended", func() bool { return !durable.Held(q.path(id, aliveFile)) })
+			eventually(t, "the supervisor has ended", func() bool { return !durable.Held(q.dir.path(id, aliveFile)) })
 			if both {
 				if err := orphan(a.Child).Signal(os.Kill); err != nil {
 					t.Fatal(err)
@@ -174,17 +175,16 @@ func stopOrphan(t *testing.T, q *Queue, id string) {
 }
 
 // written makes the directory of a launch as a server left it that was killed.
-func written(t *testing.T, dir string, l Launch, files map[string]any) string {
+func written(t *testing.T, dir string, l Launch, files map[string]any, name ...string) string {
 	t.Helper()
-	q := &Queue{dir: dir, o: testOptions(t)}
-	q.o.Env = nil
+	m := maker{dir: folder(dir), o: testOptions(t)}
 	var err error
-	if q.work, err = os.Getwd(); err != nil {
+	if m.work, err = os.Getwd(); err != nil {
 		t.Fatal(err)
 	}
-	r := predicted("exit-0")
-	l.Schema, l.ID, l.Work, l.Queued = launchSchema, newID(time.Now()), q.work, time.Now().UTC()
-	if err := q.describe(&l, r); err != nil {
+	r := predicted(strings.Join(append(name, "exit-0")[:1], ""))
+	l.Schema, l.ID, l.Work, l.Queued = launchSchema, newID(time.Now()), m.work, time.Now().UTC()
+	if err := m.describe(&l, r); err != nil {
 		t.Fatal(err)
 	}
 	if err := durable.MkdirAll(filepath.Join(dir, l.ID)); err != nil {
@@ -493,6 +493,9 @@ func TestWait(t *testing.T) {
 	if err := <-told; !errors.Is(err, os.ErrClosed) {
 		t.Errorf("of a server that ended: %v", err)
 	}
+	if _, err := q.Submit(predicted("exit-0")); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("submitted to a server that ended: %v", err)
+	}
 }
 
 // TestGate: a gate that nobody opens lets nothing through.
@@ -525,59 +528,6 @@ func TestGate(t *testing.T) {
 			t.Errorf("opened %v: %v", opened, err)
 		}
 		_ = os.Remove(mark)
-	}
-}
-
-// TestFullDisk: a request that finds no room leaves nothing, and what ends while there is none is
-// known when there is.
-func TestFullDisk(t *testing.T) {
-	dir := t.TempDir()
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=128k"); err != nil {
-		t.Skipf("no small file system can be mounted here: %v", err)
-	}
-	t.Cleanup(func() {
-		if err := syscall.Unmount(dir, 0); err != nil {
-			t.Error(err)
-		}
-	})
-	o := testOptions(t)
-	o.Results = t.TempDir()
-	q := openFor(t, dir, o)
-	id := submit(t, q, predicted("wait"))
-	l := atWork(t, q, id)
-	filler := filepath.Join(dir, "filler")
-	f, err := os.Create(filler)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for err == nil {
-		_, err = f.Write(make([]byte, 512))
-	}
-	f.Close()
-	if !errors.Is(err, syscall.ENOSPC) {
-		t.Fatal(err)
-	}
-	if _, err := q.Submit(predicted("exit-0")); !errors.Is(err, syscall.ENOSPC) || len(q.List()) != 1 {
-		t.Errorf("submitted to a full disk: %v", err)
-	}
-	if left, _ := filepath.Glob(filepath.Join(dir, "*.part")); len(left) > 0 {
-		t.Errorf("left behind: %v", left)
-	}
-	if _, err := q.Stop(id, "ada"); !errors.Is(err, syscall.ENOSPC) {
-		t.Errorf("stopped on a full disk: %v", err)
-	}
-	if err := os.WriteFile(filepath.Join(l.Dir, "end"), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the child has ended", func() bool { p, ok := proc.Read(l.Last().Child.PID); return !ok || p.ID != l.Last().Child })
-	if now, _ := q.Get(id); now.State != Running {
-		t.Errorf("what could not be written down is known: %+v", now)
-	}
-	if err := os.Remove(filler); err != nil {
-		t.Fatal(err)
-	}
-	if l := ended(t, q, id); l.Last().Exit.Meaning != "done" {
-		t.Errorf("ended %+v", l.Last().Exit)
 	}
 }
 

@@ -33,7 +33,7 @@ export function theme() {
   const forced = matchMedia("(forced-colors: active)").matches;
   const text = forced ? "CanvasText" : of("--fg");
   return {
-    text, muted: forced ? "CanvasText" : of("--muted"), axis: forced ? "CanvasText" : of("--axis"), grid: forced ? "GrayText" : of("--grid"), back: forced ? "Canvas" : of("--bg"),
+    text, muted: forced ? "CanvasText" : of("--muted"), axis: forced ? "CanvasText" : of("--axis"), grid: forced ? "transparent" : of("--grid"), back: forced ? "Canvas" : of("--bg"),
     slo: forced ? "LinkText" : of("--slo"), sim: forced ? "CanvasText" : of("--simfg"), steady: of("--steady"), noise: of("--noise"), good: forced ? "CanvasText" : of("--good"), bad: forced ? "CanvasText" : of("--bad"),
     series: Array.from({ length: 10 }, (_, i) => (forced ? "CanvasText" : of("--s" + i))),
     font: '12px system-ui, -apple-system, "Segoe UI", "Helvetica Neue", Arial, sans-serif',

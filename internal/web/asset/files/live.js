@@ -2,7 +2,7 @@
 //
 //   <main data-events="/api/v1/studies/7/events" data-stale="15">
 //     <p class="live" data-live-state>not live</p> <button type="button" data-live-pause hidden>Pause</button>
-//     <dd data-live="best">…</dd>  <progress data-live="spent" max="1" value="0"></progress>  <pre data-live-log="engine" data-most="500"></pre>
+//     <dd data-live="best">…</dd>  <progress data-live="spent" max="1" value="0"></progress>  <pre class="log" role="log" aria-live="off" aria-label="Log" data-live-log="engine" data-most="500"></pre>
 //
 // Events are lines of JSON:
 //   event: set      data: {"best": "2,345 tok/s", "spent": 0.4}     text, or the value of a progress

@@ -357,11 +357,11 @@ export class Plot {
       this.u.setScale("x", { min: Math.max(this.whole[0], x - half), max: Math.min(this.whole[1], x + half) });
     }
     this.shown = true; // the reader goes by keys: what hover would say is not wanted
-    this.u.setCursor({ left: this.u.valToPos(x, "x"), top: this.u.valToPos(y, "y" + s.axis) });
+    this.u.setCursor({ left: this.u.valToPos(x, "x"), top: this.u.valToPos(y, "y" + s.axis) }, true, true);
     this.shown = false;
   }
 
-  clear() { this.u?.setCursor({ left: -10, top: -10 }); }
+  clear() { this.u?.setCursor({ left: -10, top: -10 }, true, true); }
 
   hover(u) {
     if (this.shown || u.cursor.left < 0) return;
