@@ -29,6 +29,7 @@ import (
 	"perflab/internal/web/api"
 	"perflab/internal/web/asset"
 	"perflab/internal/web/guard"
+	"perflab/internal/web/guard/place"
 	"perflab/internal/web/launch"
 	"perflab/internal/web/page"
 )
@@ -60,7 +61,11 @@ type Server struct {
 	pages   *page.Pages
 	handler http.Handler
 	log     *slog.Logger
+	disk    place.Disk
 }
+
+// usualReserve is what stays free of a disk for what is measured.
+const usualReserve = 1 << 30
 
 // followEvery is how often the directories are looked through. A look at 10,000 runs that are as
 // they were costs a small part of it.
@@ -73,7 +78,7 @@ func Open(ctx context.Context, o Options) (*Server, error) {
 	}
 	o.State = cmp.Or(o.State, filepath.Join(o.Roots[0], ".perflab", "server"))
 	o.Guard.State = cmp.Or(o.Guard.State, o.State)
-	s := &Server{o: o, log: o.Log}
+	s := &Server{o: o, log: o.Log, disk: place.Disk{Keep: cmp.Or(o.Reserve, usualReserve)}}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
