@@ -16,7 +16,7 @@ func (s *Server) routes() ([]page.Route, error) {
 		s.own(),
 		s.api.Routes(),
 	)
-	document, err := openapi.Route(all, s.o.Version)
+	document, err := openapi.Route(all)
 	return append(all, document), err
 }
 

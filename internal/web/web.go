@@ -21,6 +21,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"perflab/internal/store"
@@ -57,6 +58,8 @@ type Server struct {
 	api     *api.API
 	pages   *page.Pages
 	handler http.Handler
+	served  []page.Route
+	synced  atomic.Int64 // ns that the newest look through the directories took
 	log     *slog.Logger
 }
 
@@ -98,19 +101,19 @@ func (s *Server) open(ctx context.Context, o Options) (err error) {
 		}
 	}
 	s.pages = page.New(page.Options{Lab: o.Lab, Version: o.Version, Asset: asset.Path, Tokens: !s.guard.Open()})
-	if _, err := s.store.Sync(ctx); err != nil {
+	s.guard.Meter("perflab_sync_seconds", "How long the newest look through the directories took.", func() float64 { return time.Duration(s.synced.Load()).Seconds() })
+	if err := s.sync(ctx); err != nil {
 		return fmt.Errorf("look through %s: %w", o.Roots[0], err)
 	}
 	a := api.Options{Store: s.store, Queue: s.queue, Guard: s.guard, Roots: o.Roots, Version: o.Version, ReadOnly: o.ReadOnly, Keep: o.Reserve, Log: s.log}
 	if s.api, err = api.New(a); err != nil {
 		return err
 	}
-	routes, err := s.routes()
-	if err != nil {
+	if s.served, err = s.routes(); err != nil {
 		return err
 	}
-	s.handler = s.guard.Handler(s.mux(routes))
-	s.guard.HandleShared(s.mux(shared(routes)))
+	s.handler = s.guard.Handler(s.mux(s.served))
+	s.guard.HandleShared(s.mux(shared(s.served)))
 	return nil
 }
 
@@ -131,6 +134,9 @@ func (s *Server) Close() error {
 
 // Handler serves the laboratory to who comes through the guard.
 func (s *Server) Handler() http.Handler { return s.handler }
+
+// Routes are the addresses that are served.
+func (s *Server) Routes() []page.Route { return s.served }
 
 // Guard is the server's, for what a terminal says of it.
 func (s *Server) Guard() *guard.Guard { return s.guard }
@@ -171,7 +177,7 @@ func (s *Server) follow(ctx context.Context) {
 			return
 		case <-every.C:
 		}
-		_, err := s.store.Sync(ctx)
+		err := s.sync(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -182,6 +188,14 @@ func (s *Server) follow(ctx context.Context) {
 			s.log.Error("the directories cannot be followed", "error", err)
 		}
 	}
+}
+
+// sync looks through the directories once.
+func (s *Server) sync(ctx context.Context) error {
+	began := time.Now()
+	_, err := s.store.Sync(ctx)
+	s.synced.Store(int64(time.Since(began)))
+	return err
 }
 
 // mux serves routes, each to who has its role.
