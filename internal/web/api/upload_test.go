@@ -132,3 +132,41 @@ func TestUploadReserve(t *testing.T) {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 }
+
+// TestUploadKilled: a server that was killed when it had just made a directory of an upload has the entry, and
+// no upload is left of it, whoever goes on with it.
+func TestUploadKilled(t *testing.T) {
+	l := open(t, web.Options{Reserve: 1})
+	m, contents := described(t, storetest.Run{N: 77}.Write(t, t.TempDir(), "pushed"))
+	uploads := filepath.Join(l.root, ".perflab", "uploads")
+	send := func(up manifest.Upload) {
+		for _, p := range up.Missing {
+			if a := l.ask(t, "launch", http.MethodPut, fmt.Sprintf("/api/v1/uploads/%s/files/%d", up.ID, p.File), contents[p.File]); a.status != http.StatusNoContent {
+				t.Fatalf("%d %s", a.status, a.body)
+			}
+		}
+	}
+	up := l.begin(t, m)
+	send(up)
+	if err := os.Rename(filepath.Join(uploads, up.ID, "tree"), filepath.Join(l.root, "pushed")); err != nil {
+		t.Fatal(err)
+	}
+	storetest.Sync(t, l.Store())
+	again := l.begin(t, m) // by who does not know what it is
+	if len(again.Missing) != len(m.Files) {
+		t.Fatalf("%+v", again)
+	}
+	send(again)
+	a := l.ask(t, "launch", http.MethodPost, "/api/v1/uploads/"+up.ID+"/commit", nil)
+	if err := json.Unmarshal([]byte(a.body), &up); err != nil || up.Place != "" || up.Entry != l.id(t, "pushed") {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	l.begin(t, m)
+	m.Entry = up.Entry
+	if got := l.begin(t, m); got.Entry != up.Entry {
+		t.Errorf("%+v", got)
+	}
+	if left, err := os.ReadDir(uploads); err != nil || len(left) > 0 {
+		t.Errorf("%d uploads are left: %v", len(left), err)
+	}
+}
