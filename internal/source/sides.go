@@ -45,6 +45,35 @@ func Sides(args []string, percentiles []float64) (sides []compare.Side, damage [
 	return sides, o.damage, nil
 }
 
+// Group is one side of a comparison: places under a name.
+type Group struct {
+	Name   string
+	Places []string // directories of runs, or one of repeated runs
+	Names  []string // what those are called
+}
+
+// GroupedSides reads the sides of a comparison that are named as they shall be called. damage is
+// what could not be read, one sentence each.
+func GroupedSides(groups []Group, percentiles []float64) (sides []compare.Side, damage []string, err error) {
+	o := sideOpener{percentiles: percentiles}
+	for _, g := range groups {
+		s := compare.Side{Name: g.Name}
+		for i, place := range g.Places {
+			one, err := o.place(place)
+			if err != nil {
+				return nil, nil, err
+			}
+			if len(one.Runs) == 1 {
+				one.Runs[0].Name = g.Names[i]
+			}
+			s.Series = len(g.Places) == 1 && one.Series
+			s.Runs = append(s.Runs, one.Runs...)
+		}
+		sides = append(sides, s)
+	}
+	return sides, o.damage, addViews(sides)
+}
+
 // WithoutImportFiles leaves out the import.json that a shell's pattern finds
 // beside the runs of an import.
 func WithoutImportFiles(args []string) []string {

@@ -20,6 +20,7 @@ import (
 	"log/slog"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -41,6 +42,7 @@ type Options struct {
 	Lab      string   // the name of the laboratory; "": perflab
 	Version  string
 	Program  string     // perflab, which is started for launches; "": this program
+	Env      []string   // of launches; nil: this process's own
 	Allow    allow.List // what launches may use
 	AtOnce   int        // launches that run together; 0: one
 	ReadOnly bool       // nothing is launched, imported, marked or removed
@@ -95,7 +97,7 @@ func (s *Server) open(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	if !o.ReadOnly {
-		q := launch.Options{Program: o.Program, Allow: o.Allow, Roots: o.Roots, Results: o.Roots[0], AtOnce: o.AtOnce, Log: s.log}
+		q := launch.Options{Program: o.Program, Env: o.Env, Allow: o.Allow, Roots: o.Roots, Results: o.Roots[0], AtOnce: o.AtOnce, Log: s.log}
 		if s.queue, err = launch.Open(filepath.Join(o.State, "launches"), q); err != nil {
 			return err
 		}
@@ -140,6 +142,30 @@ func (s *Server) Routes() []page.Route { return s.served }
 
 // Guard is the server's, for what a terminal says of it.
 func (s *Server) Guard() *guard.Guard { return s.guard }
+
+// Going is how many launches are under way: they go on without the server.
+func (s *Server) Going() (n int) {
+	if s.queue == nil {
+		return 0
+	}
+	for _, l := range s.queue.List() {
+		if l.State == launch.Running {
+			n++
+		}
+	}
+	return n
+}
+
+// Notes are what of the laboratory is not as it was asked for, a sentence each.
+func (s *Server) Notes() []string {
+	notes := slices.Clone(s.store.Info().Notes)
+	if s.queue != nil {
+		if err := s.queue.ReadOnly(); err != nil {
+			notes = append(notes, err.Error())
+		}
+	}
+	return notes
+}
 
 // Store is the server's index.
 func (s *Server) Store() *store.Store { return s.store }

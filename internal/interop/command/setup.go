@@ -29,6 +29,19 @@ type Setup struct {
 	Case    string            // a caption that tells the run apart without naming a flag
 }
 
+// Words are the flags of a command as they were written, each with its value; the variables of its
+// environment by their names.
+func (s Setup) Words() map[string]string {
+	out := map[string]string{}
+	for name, value := range s.Flags {
+		if written := s.written[name]; written != "" {
+			name = "--" + written
+		}
+		out[name] = value
+	}
+	return out
+}
+
 // flagAliases are names of one thing; the value is the normal name.
 var flagAliases = map[string]string{
 	"tensor-parallel-size": "tp", "tp-size": "tp", "pipeline-parallel-size": "pp", "pp-size": "pp",

@@ -16,6 +16,7 @@ package doc
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"perflab/internal/report/plot"
@@ -103,6 +104,14 @@ func Paragraph(class string, text []Span) Para { return Para{class, text} }
 
 // Prepend puts a block before all others.
 func (s *Section) Prepend(in Form, b block) { s.Items = append([]item{{in: in, block: b}}, s.Items...) }
+
+// Without takes the part with an id out, for who shows it in another way.
+func (s *Section) Without(id string) {
+	s.Items = slices.DeleteFunc(s.Items, func(it item) bool {
+		part, ok := it.block.(*Section)
+		return ok && part.ID == id
+	})
+}
 
 // Joined makes a page go on in the same line after the block added last.
 func (s *Section) Joined() { s.Items[len(s.Items)-1].tight = true }

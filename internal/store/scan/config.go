@@ -26,21 +26,22 @@ func configuration(f *Facts) (key string, known bool) {
 	if f.Kind != Run && f.Kind != Study {
 		return "", false
 	}
+	version := strings.TrimPrefix(f.EngineVersion, "v")
 	if f.Command == "" {
 		if f.Model == "" {
 			return "", false
 		}
-		return id("server", f.Imported, f.Engine, f.EngineVersion, f.Image, f.Model, f.Hardware, f.GPUs, f.targets, f.Label), false
+		return id("server", f.Imported, f.Engine, version, f.Image, f.Model, f.Hardware, f.GPUs, f.targets, f.Label), false
 	}
 	c, err := engine.ParseText(f.Command)
 	if err != nil { // as written, which is a key too
-		return id("command", f.Engine, f.EngineVersion, f.Image, f.Model, f.Hardware, f.GPUs, canonical(strings.Fields(f.Command))), true
+		return id("command", f.Engine, version, f.Image, f.Model, f.Hardware, f.GPUs, canonical(strings.Fields(f.Command))), true
 	}
 	f.Engine = cmp.Or(f.Engine, c.Engine)
 	file, _ := json.Marshal(c.File) // maps in the order of their keys
 	params, _ := json.Marshal(c.Params)
 	env := slices.Sorted(slices.Values(c.Env))
-	return id("configuration", cmp.Or(c.Engine, f.Engine), cmp.Or(f.EngineVersion, c.Version), f.Image, c.Model, f.Hardware, f.GPUs,
+	return id("configuration", cmp.Or(c.Engine, f.Engine), cmp.Or(version, strings.TrimPrefix(c.Version, "v")), f.Image, c.Model, f.Hardware, f.GPUs,
 		params, canonical(c.Extra), canonical(c.Unread), env, file, c.FilePath, fmt.Sprint(c.Prefill, c.Decode, c.Router)), true
 }
 

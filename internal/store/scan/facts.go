@@ -133,6 +133,7 @@ const (
 	mostShort   = 400
 	mostCommand = 16 << 10
 	mostReasons = 8
+	mostReason  = 160 // a list has a line for it; all of it is in the run's report
 )
 
 // short makes a text of a file fit to be kept and shown: valid, without what steers a terminal,
@@ -153,7 +154,7 @@ func clean(s string, most int) string {
 	for most > 0 && !utf8.RuneStart(s[most]) {
 		most--
 	}
-	return s[:most] + "…"
+	return strings.TrimRight(s[:most], " ") + "…"
 }
 
 // raw decodes JSON and leaves nothing where it is none.

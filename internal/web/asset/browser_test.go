@@ -2,9 +2,11 @@ package asset
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 
 	"perflab/internal/test/browser"
@@ -380,4 +382,35 @@ func TestStale(t *testing.T) {
 	}
 	p.Accessible()
 	p.Picture("live-stale")
+}
+
+// TestPlotsByPointer: a drag zooms, two clicks show all again, a click on a point opens it.
+func TestPlotsByPointer(t *testing.T) {
+	b, g := browser.Start(t), openGallery(t)
+	p := b.Open(t, g.URL+"/figures", browser.View{})
+	p.Wait(ready)
+	p.Expect("404")
+	// at is a place on a plot, by shares of its width and height, in the window.
+	at := func(name string, x, y float64) (float64, float64) {
+		place := browser.Eval[[]float64](p, fmt.Sprintf(`(() => { const e = document.querySelector('[data-name=%q] :is(.u-over, .chart-plot svg)'); e.scrollIntoView({block: "center", behavior: "instant"}); const r = e.getBoundingClientRect(); return [r.left + r.width * %g, r.top + r.height * %g]; })()`, name, x, y))
+		return place[0], place[1]
+	}
+	for _, name := range []string{"rate", "front"} {
+		x0, y0 := at(name, 0.4, 0.2)
+		x1, y1 := at(name, 0.7, 0.8)
+		p.Do(chromedp.DragAndDropXY(x0, y0, x1, y1))
+		p.Wait(`location.search.includes("zoom=") && !document.querySelector('[data-name="` + name + `"] .end > button').hidden`)
+		x, y := at(name, 0.5, 0.5)
+		p.Do(chromedp.MouseClickXY(x, y, chromedp.ClickCount(2)))
+		p.Wait(`!location.search.includes("zoom=")`)
+	}
+	at("front", 0, 0)
+	place := browser.Eval[[]float64](p, `(() => { const r = document.querySelector('[data-name="front"] svg g path[transform]').getBoundingClientRect(); return [r.left + r.width / 2, r.top + r.height / 2]; })()`)
+	x, y := place[0], place[1]
+	p.Do(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, x, y))
+	p.Wait(`document.querySelector('[data-name="front"] .chart-say').textContent.startsWith("H100 vLLM: 256 in flight")`)
+	p.Do(chromedp.MouseClickXY(x, y))
+	p.Wait(`location.pathname === "/runs/8"`)
+	p.Wait(ready)
+	p.Expect("404")
 }

@@ -1,30 +1,19 @@
 package launch
 
 import (
-	"cmp"
 	"crypto/rand"
 	"encoding/hex"
-	"errors"
 	"fmt"
-	"maps"
-	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"perflab/internal/durable"
-	"perflab/internal/field"
 	"perflab/internal/outcome"
 	"perflab/internal/redact"
 	"perflab/internal/source"
 	"perflab/internal/study"
-	"perflab/internal/web/allow"
 )
-
-// mostText is the largest study file.
-const mostText = 1 << 20
 
 // Submit puts a launch at the end of the queue, if all of it is right and allowed. What is not
 // is told as values with their paths (package field), or with line and column (study.Error).
@@ -38,11 +27,11 @@ func (q *Queue) submit(r Request, retryOf string) (Launch, error) {
 	if err := q.mayWrite(); err != nil {
 		return Launch{}, err
 	}
-	l := &Launch{Schema: launchSchema, ID: newID(time.Now()), Who: redact.Printable(r.Who), Work: q.work, State: Queued, Queued: time.Now().UTC(), Order: q.nextOrder(), RetryOf: retryOf}
-	if err := q.describe(l, r); err != nil {
+	l := &Launch{Schema: launchSchema, ID: newID(time.Now()), Who: redact.Printable(r.Who), Work: q.make.work, State: Queued, Queued: time.Now().UTC(), Order: q.nextOrder(), RetryOf: retryOf}
+	if err := q.make.describe(l, r); err != nil {
 		return Launch{}, err
 	}
-	d, err := durable.Begin(q.path(l.ID), ".part")
+	d, err := durable.Begin(q.dir.path(l.ID), ".part")
 	if err != nil {
 		return Launch{}, fmt.Errorf("make the directory of a launch: %w", err)
 	}
@@ -64,11 +53,15 @@ func (q *Queue) submit(r Request, retryOf string) (Launch, error) {
 	return q.Get(l.ID)
 }
 
+// Study reads a study as a launch would, without asking for one: what is wrong with it or not
+// allowed is the error.
+func (q *Queue) Study(r StudyRequest) (*study.Study, error) { return q.make.parse(r) }
+
 // Check says what is wrong with a request, or not allowed, as Submit does, and gives the launch
 // that would be made.
 func (q *Queue) Check(r Request) (Launch, error) {
-	l := &Launch{Schema: launchSchema, ID: newID(time.Now()), Who: redact.Printable(r.Who), Work: q.work, State: Queued}
-	err := q.describe(l, r)
+	l := &Launch{Schema: launchSchema, ID: newID(time.Now()), Who: redact.Printable(r.Who), Work: q.make.work, State: Queued}
+	err := q.make.describe(l, r)
 	return *l, err
 }
 
@@ -103,107 +96,6 @@ func (q *Queue) nextOrder() int64 {
 		most = max(most, l.Order)
 	}
 	return most + 1
-}
-
-// describe checks a request and says what it makes.
-func (q *Queue) describe(l *Launch, r Request) error {
-	switch {
-	case (r.Study == nil) == (r.Bench == nil):
-		return errors.New("a launch is of a study or of a bench: ask for one of them")
-	case r.Study != nil:
-		return q.describeStudy(l, r.Study)
-	}
-	return q.describeBench(l, r.Bench)
-}
-
-func (q *Queue) checker() allow.Checker {
-	return allow.Checker{List: q.o.Allow, Dir: q.work, Roots: q.o.Roots}
-}
-
-// describeStudy looks at what a study names before anything of it is opened.
-func (q *Queue) describeStudy(l *Launch, r *StudyRequest) error {
-	if len(r.Text) > mostText {
-		return fmt.Errorf("the study's text has %d bytes: a launched one has %d at most", len(r.Text), mostText)
-	}
-	if r.Strategy != "" && !slices.Contains(study.Strategies(), r.Strategy) {
-		return field.Errorf("strategy", "%q is not known: use %s", r.Strategy, strings.Join(study.Strategies(), ", "))
-	}
-	s, err := study.ParseAllowed(studyFile, []byte(r.Text), r.Strategy, q.checker().Study)
-	if err != nil {
-		return err
-	}
-	if s.Secrets().Text(r.Text) != r.Text {
-		return errors.New("the study holds a secret: leave it out, and let the administrator put it into the environment of perflab serve, which engines inherit")
-	}
-	l.Kind, l.Name, l.Strategy = Study, s.Name, r.Strategy
-	l.Place, l.Simulated = placeOfStudy(s, q.lookup), s.Runtime.Modelled()
-	l.Dir = q.resultOf(l)
-	l.Args = []string{"tune", q.path(l.ID, studyFile), "--out", l.Dir}
-	if r.Strategy != "" {
-		l.Args = append(l.Args, "--strategy", r.Strategy)
-	}
-	return nil
-}
-
-// lookup looks into the environment that launches have.
-func (q *Queue) lookup(name string) (value string, set bool) {
-	for _, pair := range q.o.Env {
-		if v, ok := strings.CutPrefix(pair, name+"="); ok {
-			value, set = v, true // the last one counts
-		}
-	}
-	return value, set
-}
-
-// describeBench makes a command line of flags.
-func (q *Queue) describeBench(l *Launch, r *BenchRequest) error {
-	if err := q.checker().Bench(r.Flags); err != nil {
-		return err
-	}
-	targets := r.Flags["base-url"]
-	if len(targets) == 0 {
-		host, port := "127.0.0.1", "8000"
-		if v := r.Flags["host"]; len(v) > 0 {
-			host = v[len(v)-1]
-		}
-		if v := r.Flags["port"]; len(v) > 0 {
-			port = v[len(v)-1]
-		}
-		targets = []string{"http://" + host + ":" + port}
-	}
-	var urls []string
-	for _, t := range targets {
-		urls = append(urls, strings.Split(t, ",")...)
-	}
-	l.Kind, l.Flags, l.Place = Bench, maps.Clone(r.Flags), endpoints(urls)
-	l.Name = cmp.Or(redact.Text(redact.Printable(r.Name)), "bench of "+l.Place.Text())
-	l.Dir = q.resultOf(l)
-	l.Args = []string{"bench"}
-	for _, name := range slices.Sorted(maps.Keys(r.Flags)) {
-		for _, v := range r.Flags[name] {
-			l.Args = append(l.Args, "--"+name+"="+v)
-		}
-	}
-	l.Args = append(l.Args, "--out", l.Dir)
-	if !slices.Equal(redact.Argv(l.Args), l.Args) {
-		return errors.New("a flag holds a secret: leave it out; bench takes the API key from OPENAI_API_KEY in the environment of perflab serve")
-	}
-	return nil
-}
-
-// unfit are the bytes that a directory's name is spared.
-var unfit = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
-
-// resultOf is the directory that a launch makes.
-func (q *Queue) resultOf(l *Launch) string {
-	if q.o.Results == "" {
-		return q.path(l.ID, resultDir)
-	}
-	name := strings.Trim(unfit.ReplaceAllString(l.Name, "-"), ".-")
-	if len(name) > 60 {
-		name = name[:60]
-	}
-	return filepath.Join(q.o.Results, cmp.Or(name, string(l.Kind))+"-"+l.ID)
 }
 
 // change lets a function change a launch, and writes it down.
@@ -268,7 +160,7 @@ func (q *Queue) Stop(id, who string) (Launch, error) {
 	}
 	q.acts.Lock()
 	defer q.acts.Unlock()
-	if err := q.passStops(&l); err != nil { // the loop tries again
+	if err := q.dir.passStops(&l); err != nil { // the loop tries again
 		return l, fmt.Errorf("ask launch %s to stop: %w", id, err)
 	}
 	return l, nil
@@ -305,7 +197,7 @@ func (q *Queue) Retry(id, who string) (Launch, error) {
 	if l.State == Queued || l.State == Running {
 		return l, &StateError{id, "is not to be repeated yet: it " + l.standing()}
 	}
-	r, err := q.request(&l)
+	r, err := q.dir.request(&l)
 	if err != nil {
 		return l, err
 	}
@@ -344,44 +236,13 @@ func (q *Queue) Move(id string, position int) (Launch, error) {
 	return q.Get(id)
 }
 
-// request is what a launch was asked for by.
-func (q *Queue) request(l *Launch) (Request, error) {
-	if l.Kind == Bench {
-		return Request{Bench: &BenchRequest{Name: l.Name, Flags: l.Flags}}, nil
-	}
-	text, err := q.Text(l.ID)
-	return Request{Study: &StudyRequest{Text: text, Strategy: l.Strategy}}, err
-}
-
 // stillAllowed says what of a launch is not allowed any more.
 func (q *Queue) stillAllowed(l *Launch) error {
-	r, err := q.request(l)
+	r, err := q.dir.request(l)
 	if err != nil {
 		return err
 	}
-	return q.describe(l.clone(), r)
-}
-
-// Text is the text of a launched study.
-func (q *Queue) Text(id string) (string, error) {
-	b, err := q.read(id, studyFile)
-	if err != nil {
-		return "", fmt.Errorf("read the study of launch %s: %w", id, err)
-	}
-	return string(b), nil
-}
-
-// read reads a small file of a launch.
-func (q *Queue) read(id, name string) ([]byte, error) {
-	if !idPattern.MatchString(id) {
-		return nil, &NotFoundError{ID: id}
-	}
-	root, err := os.OpenRoot(q.path(id))
-	if err != nil {
-		return nil, err
-	}
-	defer root.Close()
-	return root.ReadFile(name)
+	return q.make.describe(l.clone(), r)
 }
 
 // standing says how far a launch has come, after "it".
@@ -399,3 +260,6 @@ func (l Launch) standing() string {
 	}
 	return "has ended"
 }
+
+// Text is the text of a launched study.
+func (q *Queue) Text(id string) (string, error) { return q.dir.text(id) }

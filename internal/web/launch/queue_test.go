@@ -145,7 +145,7 @@ func TestSupervisorKilled(t *testing.T) {
 			if err := orphan(a.Supervisor).Signal(os.Kill); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "the supervisor has ended", func() bool { return !durable.Held(q.path(id, aliveFile)) })
+			eventually(t, "the supervisor has ended", func() bool { return !durable.Held(q.dir.path(id, aliveFile)) })
 			if both {
 				if err := orphan(a.Child).Signal(os.Kill); err != nil {
 					t.Fatal(err)
@@ -177,15 +177,14 @@ func stopOrphan(t *testing.T, q *Queue, id string) {
 // written makes the directory of a launch as a server left it that was killed.
 func written(t *testing.T, dir string, l Launch, files map[string]any, name ...string) string {
 	t.Helper()
-	q := &Queue{dir: dir, o: testOptions(t)}
-	q.o.Env = nil
+	m := maker{dir: folder(dir), o: testOptions(t)}
 	var err error
-	if q.work, err = os.Getwd(); err != nil {
+	if m.work, err = os.Getwd(); err != nil {
 		t.Fatal(err)
 	}
 	r := predicted(strings.Join(append(name, "exit-0")[:1], ""))
-	l.Schema, l.ID, l.Work, l.Queued = launchSchema, newID(time.Now()), q.work, time.Now().UTC()
-	if err := q.describe(&l, r); err != nil {
+	l.Schema, l.ID, l.Work, l.Queued = launchSchema, newID(time.Now()), m.work, time.Now().UTC()
+	if err := m.describe(&l, r); err != nil {
 		t.Fatal(err)
 	}
 	if err := durable.MkdirAll(filepath.Join(dir, l.ID)); err != nil {
@@ -493,6 +492,9 @@ func TestWait(t *testing.T) {
 	q.Close()
 	if err := <-told; !errors.Is(err, os.ErrClosed) {
 		t.Errorf("of a server that ended: %v", err)
+	}
+	if _, err := q.Submit(predicted("exit-0")); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("submitted to a server that ended: %v", err)
 	}
 }
 

@@ -63,28 +63,28 @@ func (q *Queue) start(l *Launch) {
 		q.found(l)
 		return
 	}
-	alive, err := q.hold(l.ID)
+	alive, err := q.dir.hold(l.ID)
 	if err != nil {
 		q.postpone(l.ID, err)
 		return
 	}
 	defer alive.Close() // the supervisor has it too
 	a := Attempt{Number: len(l.Attempts) + 1, Started: time.Now().UTC()}
-	a.Resume = l.Resume && q.begun(l)
+	a.Resume = l.Resume && begun(l)
 	j := job{Program: q.o.Program, Args: l.Args, Work: l.Work, ForceAfter: q.o.forceAfter}
 	if a.Resume {
 		j.Args = append(slices.Clone(l.Args), resumeFlag)
 	}
 	l.State, l.Resume, l.Fault, l.Cancel = Running, false, "", nil
 	l.Attempts = append(l.Attempts, a)
-	if err = writeJSON(q.path(l.ID, numbered(jobName, a.Number)), j); err == nil {
+	if err = writeJSON(q.dir.path(l.ID, numbered(jobName, a.Number)), j); err == nil {
 		err = q.save(l)
 	}
 	if err != nil { // nothing was done
 		q.postpone(l.ID, err)
 		return
 	}
-	pid, err := q.supervise(l.ID, a.Number, alive)
+	pid, err := supervise(q.dir, l.ID, a.Number, q.o.Env, alive)
 	if err != nil {
 		q.end(l, exit{At: time.Now().UTC(), Fault: err.Error()})
 		return
@@ -105,41 +105,18 @@ func (q *Queue) postpone(id string, err error) {
 	}
 }
 
-// hold takes the lock that says that something is at work at a launch.
-func (q *Queue) hold(id string) (*os.File, error) {
-	f, err := os.OpenFile(q.path(id, aliveFile), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	held, err := durable.Hold(f)
-	if err == nil && !held {
-		err = errors.New("its supervisor is still there")
-	}
-	if err != nil {
-		f.Close()
-		return nil, err
-	}
-	return f, nil
-}
-
-// begun reports whether there is a study to go on with.
-func (q *Queue) begun(l *Launch) bool {
-	s, err := source.Standing(l.Dir)
-	return err == nil && s.Kind == "study"
-}
-
 // observe looks how a launch that runs is.
 func (q *Queue) observe(l *Launch) {
 	if pid, ok := q.children[l.ID]; ok && reap(pid) {
 		delete(q.children, l.ID)
 	}
 	a := l.Last()
-	supervised := durable.Held(q.path(l.ID, aliveFile)) // before its files: it may end meanwhile
+	supervised := durable.Held(q.dir.path(l.ID, aliveFile)) // before its files: it may end meanwhile
 	if q.sawEnd(l) {
 		return
 	}
 	var p process
-	known, err := readIfThere(q.path(l.ID, numbered(processName, a.Number)), &p)
+	known, err := readIfThere(q.dir.path(l.ID, numbered(processName, a.Number)), &p)
 	switch {
 	case err != nil:
 		q.o.Log.Warn("read what a supervisor wrote", "launch", l.ID, "error", err)
@@ -147,14 +124,14 @@ func (q *Queue) observe(l *Launch) {
 		a.Supervisor, a.Child = p.Supervisor, p.Child
 		q.found(l)
 	}
-	if err := q.passStops(l); err != nil {
+	if err := q.dir.passStops(l); err != nil {
 		q.o.Log.Warn("ask a launch to stop", "launch", l.ID, "error", err)
 	}
 	switch {
 	case supervised:
 	case !known && err == nil:
 		q.neverBegan(l)
-	case q.childLives(l):
+	case childLives(l):
 		q.tellOrphan(l, p)
 	default:
 		q.end(l, exit{})
@@ -164,7 +141,7 @@ func (q *Queue) observe(l *Launch) {
 // sawEnd ends a launch whose supervisor has said how its child ended.
 func (q *Queue) sawEnd(l *Launch) bool {
 	var e exit
-	ended, err := readIfThere(q.path(l.ID, numbered(exitName, l.Last().Number)), &e)
+	ended, err := readIfThere(q.dir.path(l.ID, numbered(exitName, l.Last().Number)), &e)
 	if err != nil {
 		q.o.Log.Warn("read how a launch ended", "launch", l.ID, "error", err)
 	}
@@ -210,35 +187,6 @@ func (q *Queue) end(l *Launch, e exit) {
 	q.found(l)
 }
 
-// childLives reports whether a child without a supervisor is still there. Where the system does
-// not tell of processes, its directory does.
-func (q *Queue) childLives(l *Launch) bool {
-	id := l.Last().Child
-	if p, ok := proc.Read(id.PID); ok {
-		return p.ID == id && !p.Ended
-	}
-	if id.Start != 0 { // the system tells, and has none
-		return false
-	}
-	s, err := source.Standing(l.Dir)
-	return err == nil && s.State == outcome.Running
-}
-
-// passStops writes down how urgently a launch shall end, where that is not written yet.
-func (q *Queue) passStops(l *Launch) error {
-	a := l.Last()
-	want := min(len(a.Stops), mostUrgent)
-	if l.State != Running || want == 0 {
-		return nil
-	}
-	path := q.path(l.ID, numbered(stopName, a.Number))
-	var s stop
-	if _, err := readIfThere(path, &s); err != nil || s.Level >= want {
-		return err
-	}
-	return writeJSON(path, stop{Level: want})
-}
-
 // tellOrphan does what the supervisor of a launch would do, were it there.
 func (q *Queue) tellOrphan(l *Launch, p process) {
 	a := l.Last()
@@ -247,7 +195,7 @@ func (q *Queue) tellOrphan(l *Launch, p process) {
 	}
 	err := follow(&p, min(len(a.Stops), mostUrgent), q.o.forceAfter, orphan(a.Child), func(p process) error {
 		q.told[l.ID] = p
-		return writeJSON(q.path(l.ID, numbered(processName, a.Number)), p)
+		return writeJSON(q.dir.path(l.ID, numbered(processName, a.Number)), p)
 	})
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, os.ErrProcessDone) {
 		q.o.Log.Warn("ask a launch without a supervisor to stop", "launch", l.ID, "error", err)

@@ -30,11 +30,6 @@ func numbered(name string, attempt int) string { return fmt.Sprintf("%s-%d.json"
 // idPattern is what an id looks like; nothing else is made a path of.
 var idPattern = regexp.MustCompile(`^\d{8}-\d{6}-[0-9a-f]{8}$`)
 
-// path is a file of a launch.
-func (q *Queue) path(id string, name ...string) string {
-	return filepath.Join(append([]string{q.dir, id}, name...)...)
-}
-
 // stamp tells whether a file is the one that was read.
 type stamp struct {
 	at   time.Time
@@ -44,7 +39,7 @@ type stamp struct {
 // load reads the launches of the directory. Those that were read before, and have not been
 // written since, are not read again.
 func (q *Queue) load() error {
-	entries, err := os.ReadDir(q.dir)
+	entries, err := os.ReadDir(string(q.dir))
 	if err != nil {
 		return err
 	}
@@ -70,7 +65,7 @@ func (q *Queue) load() error {
 
 // loadOne reads one launch. What cannot be read is shown with its fault and never started.
 func (q *Queue) loadOne(id string) {
-	info, err := os.Stat(q.path(id, launchFile))
+	info, err := os.Stat(q.dir.path(id, launchFile))
 	var l Launch
 	if err == nil {
 		now := stamp{info.ModTime(), info.Size()}
@@ -78,7 +73,7 @@ func (q *Queue) loadOne(id string) {
 			return
 		}
 		q.seen[id] = now
-		err = readJSON(q.path(id, launchFile), &l)
+		err = readJSON(q.dir.path(id, launchFile), &l)
 	}
 	if err == nil {
 		err = l.check(id)
@@ -111,7 +106,7 @@ func (l *Launch) check(id string) error {
 
 // save writes a launch down and then shows it.
 func (q *Queue) save(l *Launch) error {
-	if err := writeJSON(q.path(l.ID, launchFile), l.kept()); err != nil {
+	if err := writeJSON(q.dir.path(l.ID, launchFile), l.kept()); err != nil {
 		return fmt.Errorf("write down launch %s: %w", l.ID, err)
 	}
 	delete(q.unsaved, l.ID)
@@ -137,7 +132,7 @@ func (q *Queue) saveAgain() {
 		q.mu.Lock()
 		l := q.launches[id].clone()
 		q.mu.Unlock()
-		if writeJSON(q.path(id, launchFile), l.kept()) == nil {
+		if writeJSON(q.dir.path(id, launchFile), l.kept()) == nil {
 			delete(q.unsaved, id)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 // Main does nothing: launches are not supervised on this system.
 func Main() {}
 
-func (q *Queue) supervise(string, int, *os.File) (int, error) {
+func supervise(folder, string, int, []string, *os.File) (int, error) {
 	return 0, errors.New("on Windows nothing can be launched that outlives its server: use perflab tune or perflab bench in a terminal, or perflab serve under WSL")
 }
 

@@ -40,7 +40,7 @@ func (q *Queue) Tail(id string, s Stream, offset int64) (Chunk, error) {
 	if names[s] == "" {
 		return Chunk{}, fmt.Errorf("a launch has no stream %q: ask for %s or %s", s, Stdout, Stderr)
 	}
-	root, err := os.OpenRoot(q.path(id))
+	root, err := os.OpenRoot(q.dir.path(id))
 	if err != nil {
 		return Chunk{}, fmt.Errorf("read the log of launch %s: %w", id, err)
 	}
