@@ -26,7 +26,7 @@ func (s *Server) routes() ([]page.Route, error) {
 		start.Routes(start.Options{Pages: s.pages, Store: s.store, Queue: s.queue, Audit: s.guard.Audit}),
 		s.api.Routes(),
 	)
-	document, err := openapi.Route(all, s.o.Version)
+	document, err := openapi.Route(all)
 	return append(all, document), err
 }
 

@@ -22,6 +22,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"perflab/internal/store"
@@ -60,6 +61,8 @@ type Server struct {
 	api     *api.API
 	pages   *page.Pages
 	handler http.Handler
+	served  []page.Route
+	synced  atomic.Int64 // ns that the newest look through the directories took
 	log     *slog.Logger
 	disk    place.Disk
 }
@@ -105,19 +108,19 @@ func (s *Server) open(ctx context.Context, o Options) (err error) {
 		}
 	}
 	s.pages = page.New(page.Options{Lab: o.Lab, Version: o.Version, Asset: asset.Path, Tokens: !s.guard.Open()})
-	if _, err := s.store.Sync(ctx); err != nil {
+	s.guard.Meter("perflab_sync_seconds", "How long the newest look through the directories took.", func() float64 { return time.Duration(s.synced.Load()).Seconds() })
+	if err := s.sync(ctx); err != nil {
 		return fmt.Errorf("look through %s: %w", o.Roots[0], err)
 	}
 	a := api.Options{Store: s.store, Queue: s.queue, Guard: s.guard, Roots: o.Roots, Version: o.Version, ReadOnly: o.ReadOnly, Keep: o.Reserve, Log: s.log}
 	if s.api, err = api.New(a); err != nil {
 		return err
 	}
-	routes, err := s.routes()
-	if err != nil {
+	if s.served, err = s.routes(); err != nil {
 		return err
 	}
-	s.handler = s.guard.Handler(s.mux(routes))
-	s.guard.HandleShared(s.mux(shared(routes)))
+	s.handler = s.guard.Handler(s.mux(s.served))
+	s.guard.HandleShared(s.mux(shared(s.served)))
 	return nil
 }
 
@@ -138,6 +141,9 @@ func (s *Server) Close() error {
 
 // Handler serves the laboratory to who comes through the guard.
 func (s *Server) Handler() http.Handler { return s.handler }
+
+// Routes are the addresses that are served.
+func (s *Server) Routes() []page.Route { return s.served }
 
 // Guard is the server's, for what a terminal says of it.
 func (s *Server) Guard() *guard.Guard { return s.guard }
@@ -205,7 +211,7 @@ func (s *Server) follow(ctx context.Context) {
 			return
 		case <-every.C:
 		}
-		_, err := s.store.Sync(ctx)
+		err := s.sync(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -216,6 +222,14 @@ func (s *Server) follow(ctx context.Context) {
 			s.log.Error("the directories cannot be followed", "error", err)
 		}
 	}
+}
+
+// sync looks through the directories once.
+func (s *Server) sync(ctx context.Context) error {
+	began := time.Now()
+	_, err := s.store.Sync(ctx)
+	s.synced.Store(int64(time.Since(began)))
+	return err
 }
 
 // mux serves routes, each to who has its role.
