@@ -52,15 +52,22 @@ func Open(ctx context.Context, opt Options) (*Store, error) {
 		s.Close()
 		return nil, err
 	}
-	if err := s.openIndex(ctx); err != nil {
-		s.Close()
-		return nil, err
+	err := s.openNamed(ctx)
+	if broken(err) && s.file != "" && os.WriteFile(s.file+damaged, nil, 0o644) == nil {
+		err = errors.Join(s.closeIndex(), s.openNamed(ctx)) // put aside this time
 	}
-	if err := s.nameRoots(ctx); err != nil {
+	if err != nil {
 		s.Close()
 		return nil, err
 	}
 	return s, nil
+}
+
+func (s *Store) openNamed(ctx context.Context) error {
+	if err := s.openIndex(ctx); err != nil {
+		return err
+	}
+	return s.nameRoots(ctx)
 }
 
 // Close lets go of the index. What was written is on the disk.
@@ -203,6 +210,7 @@ func (s *Store) openFile(ctx context.Context, dir string) error {
 	if !broken(err) {
 		return err
 	}
+	defer os.Remove(file + damaged)
 	lock, lerr := os.OpenFile(filepath.Join(dir, lockFile), os.O_CREATE|os.O_RDWR, 0o644)
 	if lerr != nil {
 		return errors.Join(err, lerr)
@@ -231,7 +239,7 @@ func (s *Store) openFile(ctx context.Context, dir string) error {
 }
 
 func (s *Store) tryFile(ctx context.Context, file string) error {
-	name := (&url.URL{Scheme: "file", Path: file}).String() +
+	name := (&url.URL{Scheme: "file", Path: filepath.ToSlash(file)}).String() +
 		"?_txlock=immediate&_pragma=busy_timeout(20000)&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)&_pragma=temp_store(MEMORY)&_pragma=cache_size(-16000)"
 	s.file = file
 	var err error
@@ -247,14 +255,23 @@ func (s *Store) tryFile(ctx context.Context, file string) error {
 	if err := s.migrate(ctx); err != nil {
 		return errors.Join(err, s.closeIndex())
 	}
+	if _, err := os.Stat(file + damaged); err == nil {
+		return errors.Join(errDamaged, s.closeIndex())
+	}
 	s.info.Index = file
 	return nil
 }
 
+// damaged ends the name of a file beside an index some page of which could not be read: a look at every
+// page would make each start slow, so who finds one leaves word.
+const damaged = ".damaged"
+
+var errDamaged = errors.New("some of its pages are damaged")
+
 // broken reports whether a file is no index that can be used: other bytes, pages that contradict
 // each other, or tables of something else.
 func broken(err error) bool {
-	if errors.Is(err, errForeign) {
+	if errors.Is(err, errForeign) || errors.Is(err, errDamaged) {
 		return true
 	}
 	e, ok := errors.AsType[*driver.Error](err)

@@ -6,16 +6,26 @@ import (
 
 	"perflab/internal/web/asset"
 	"perflab/internal/web/guard"
+	"perflab/internal/web/openapi"
 	"perflab/internal/web/page"
+	"perflab/internal/web/runs"
+	"perflab/internal/web/start"
+	"perflab/internal/web/studies"
 	"perflab/internal/web/versus"
 )
 
 // routes are all addresses: those of the screens, of the API, and the server's own.
-func (s *Server) routes() []page.Route {
-	return slices.Concat(
+func (s *Server) routes() ([]page.Route, error) {
+	all := slices.Concat(
 		s.own(),
 		versus.Routes(s.pages, s.store, s.guard),
+		runs.Routes(runs.Options{Store: s.store, Pages: s.pages, Audit: s.guard.Audit, Launches: s.queue != nil, ReadOnly: s.o.ReadOnly}),
+		studies.Routes(studies.Options{Pages: s.pages, Store: s.store, Queue: s.queue, Guard: s.guard}),
+		start.Routes(start.Options{Pages: s.pages, Store: s.store, Queue: s.queue, Audit: s.guard.Audit}),
+		s.api.Routes(),
 	)
+	document, err := openapi.Route(all, s.o.Version)
+	return append(all, document), err
 }
 
 // own are the addresses that belong to no screen.

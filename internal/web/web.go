@@ -26,6 +26,7 @@ import (
 
 	"perflab/internal/store"
 	"perflab/internal/web/allow"
+	"perflab/internal/web/api"
 	"perflab/internal/web/asset"
 	"perflab/internal/web/guard"
 	"perflab/internal/web/launch"
@@ -44,6 +45,7 @@ type Options struct {
 	Allow    allow.List // what launches may use
 	AtOnce   int        // launches that run together; 0: one
 	ReadOnly bool       // nothing is launched, imported, marked or removed
+	Reserve  int64      // bytes of the disk that uploads leave free; 0: 1 GiB
 	Guard    guard.Options
 	Log      *slog.Logger // nil: nothing is logged
 }
@@ -54,6 +56,7 @@ type Server struct {
 	store   *store.Store
 	queue   *launch.Queue // nil: read only
 	guard   *guard.Guard
+	api     *api.API
 	pages   *page.Pages
 	handler http.Handler
 	log     *slog.Logger
@@ -100,8 +103,16 @@ func (s *Server) open(ctx context.Context, o Options) (err error) {
 	if _, err := s.store.Sync(ctx); err != nil {
 		return fmt.Errorf("look through %s: %w", o.Roots[0], err)
 	}
-	s.handler = s.guard.Handler(s.mux(s.routes()))
-	s.guard.HandleShared(s.mux(shared(s.routes())))
+	a := api.Options{Store: s.store, Queue: s.queue, Guard: s.guard, Roots: o.Roots, Version: o.Version, ReadOnly: o.ReadOnly, Keep: o.Reserve, Log: s.log}
+	if s.api, err = api.New(a); err != nil {
+		return err
+	}
+	routes, err := s.routes()
+	if err != nil {
+		return err
+	}
+	s.handler = s.guard.Handler(s.mux(routes))
+	s.guard.HandleShared(s.mux(shared(routes)))
 	return nil
 }
 
