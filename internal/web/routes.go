@@ -6,6 +6,7 @@ import (
 
 	"perflab/internal/web/asset"
 	"perflab/internal/web/guard"
+	"perflab/internal/web/history"
 	"perflab/internal/web/page"
 	"perflab/internal/web/versus"
 )
@@ -14,6 +15,7 @@ import (
 func (s *Server) routes() []page.Route {
 	return slices.Concat(
 		s.own(),
+		history.Routes(history.Options{Pages: s.pages, Store: s.store, Audit: s.guard.Audit, ReadOnly: s.o.ReadOnly}),
 		versus.Routes(s.pages, s.store, s.guard),
 	)
 }
