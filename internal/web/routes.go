@@ -8,6 +8,7 @@ import (
 	"perflab/internal/web/guard"
 	"perflab/internal/web/openapi"
 	"perflab/internal/web/intake"
+	"perflab/internal/web/history"
 	"perflab/internal/web/page"
 	"perflab/internal/web/runs"
 	"perflab/internal/web/start"
@@ -19,6 +20,7 @@ import (
 func (s *Server) routes() ([]page.Route, error) {
 	all := slices.Concat(
 		s.own(),
+		history.Routes(history.Options{Pages: s.pages, Store: s.store, Audit: s.guard.Audit, ReadOnly: s.o.ReadOnly}),
 		versus.Routes(s.pages, s.store, s.guard),
 		runs.Routes(runs.Options{Store: s.store, Pages: s.pages, Audit: s.guard.Audit, Launches: s.queue != nil, ReadOnly: s.o.ReadOnly}),
 		studies.Routes(studies.Options{Pages: s.pages, Store: s.store, Queue: s.queue, Guard: s.guard}),
