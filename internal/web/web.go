@@ -240,9 +240,7 @@ func (s *Server) mux(routes []page.Route) *http.ServeMux {
 		if r.Stream {
 			h = s.guard.Stream(h)
 		}
-		if r.Limit > 0 {
-			h = s.guard.Body(r.Limit, h)
-		}
+		h = s.guard.Body(r.Limit, h)
 		if !r.Open {
 			h = s.guard.Need(r.Role, h)
 		}
