@@ -6,9 +6,9 @@ import (
 
 	"perflab/internal/web/asset"
 	"perflab/internal/web/guard"
-	"perflab/internal/web/openapi"
-	"perflab/internal/web/intake"
 	"perflab/internal/web/history"
+	"perflab/internal/web/intake"
+	"perflab/internal/web/openapi"
 	"perflab/internal/web/page"
 	"perflab/internal/web/runs"
 	"perflab/internal/web/start"
