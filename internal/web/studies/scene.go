@@ -16,6 +16,7 @@ import (
 	"perflab/internal/report/finding"
 	"perflab/internal/rundir"
 	"perflab/internal/source"
+	"perflab/internal/web/guard/place"
 )
 
 // scene is what the directory of a study says at one instant. It is not written to.
@@ -225,7 +226,7 @@ func engineLog(dir string) string {
 func logNames(dir string) (names []string) {
 	entries, _ := os.ReadDir(filepath.Join(dir, logsDir)) // none of what does not exist
 	for _, e := range entries {
-		if e.Type().IsRegular() && strings.HasSuffix(e.Name(), ".log") {
+		if e.Type().IsRegular() && strings.HasSuffix(e.Name(), ".log") && place.Check(e.Name()) == nil { // what place would refuse leads nowhere
 			names = append(names, e.Name())
 		}
 	}
