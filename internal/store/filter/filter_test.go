@@ -97,8 +97,8 @@ func TestErrors(t *testing.T) {
 			t.Errorf("%s: %v", order, err)
 		}
 	}
-	for _, fact := range []string{"started", "p99_ttft", "nothing", "gain"} {
-		if _, _, err := filter.GroupColumn(fact); err == nil {
+	for _, fact := range []string{"started", "p99_ttft", "path", "nothing", "gain"} {
+		if _, err := filter.GroupColumn(fact); err == nil {
 			t.Errorf("a list is grouped by %s", fact)
 		}
 	}

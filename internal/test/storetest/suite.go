@@ -220,6 +220,27 @@ func testGroups(t *testing.T, open Opener) {
 			t.Errorf("%s: %+v, want %+v", fact, got, counts)
 		}
 	}
+	testCounts(t, s)
+}
+
+// testCounts: several facts counted at once are what each is by itself.
+func testCounts(t *testing.T, s *store.Store) {
+	facts := []string{"engine", "simulated", "verdict", "model", "config"}
+	all, err := s.Counts(context.Background(), store.Query{Filter: "verdict=sound"}, facts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fact := range facts {
+		one, err := s.Groups(context.Background(), store.Query{Filter: "verdict=sound"}, fact)
+		if err != nil || !slices.Equal(all[fact], one) {
+			t.Errorf("%s: %+v, want %+v (%v)", fact, all[fact], one, err)
+		}
+	}
+	for _, fact := range []string{"tag", "started", "nothing"} {
+		if _, err := s.Counts(context.Background(), store.Query{}, fact); err == nil {
+			t.Errorf("%s is counted with others", fact)
+		}
+	}
 }
 
 func remove(t *testing.T, path string) {

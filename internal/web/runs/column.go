@@ -41,7 +41,7 @@ type cell struct {
 }
 
 // usualColumns are those of a list for which none were chosen.
-var usualColumns = []string{"name", "verdict", "model", "engine", "hardware", "load", "output_throughput", "p99_ttft_ms", "p99_tpot_ms", "tags", "started"}
+var usualColumns = []string{"name", "verdict", "started", "output_throughput", "p99_ttft_ms", "p99_tpot_ms", "model", "engine", "hardware", "load", "tags"}
 
 // facts are the columns that are no figures.
 var facts = []column{
@@ -49,21 +49,21 @@ var facts = []column{
 	{Name: "verdict", Label: "Verdict", Doc: "whether its figures can be believed", Sort: "verdict", of: verdictCell},
 	{Name: "kind", Label: "Kind", Doc: "run, series, study, import or site", Sort: "kind", of: text(func(e store.Entry) string { return string(e.Kind) })},
 	{Name: "state", Label: "State", Doc: "whether it goes on", Sort: "state", of: text(func(e store.Entry) string { return string(e.State) })},
-	{Name: "model", Label: "Model", Doc: "the model that was served", Sort: "model", of: text(func(e store.Entry) string { return e.Model })},
+	{Name: "model", Label: "Model", Doc: "the model that was served", Sort: "model", of: clip(func(e store.Entry) string { return e.Model })},
 	{Name: "engine", Label: "Engine", Doc: "the engine and its version", Sort: "engine", of: text(engineText)},
-	{Name: "hardware", Label: "Hardware", Doc: "accelerators", Sort: "hardware", of: text(func(e store.Entry) string { return e.Hardware })},
+	{Name: "hardware", Label: "Hardware", Doc: "accelerators", Sort: "hardware", of: clip(func(e store.Entry) string { return e.Hardware })},
 	{Name: "gpus", Label: "GPUs", Doc: "how many were allocated", Sort: "gpus", Down: true, Number: true, of: count(func(e store.Entry) int { return e.GPUs })},
-	{Name: "load", Label: "Load", Doc: "what was sent", Sort: "workload", of: text(func(e store.Entry) string { return e.Load })},
+	{Name: "load", Label: "Load", Doc: "what was sent", Sort: "workload", of: clip(func(e store.Entry) string { return e.Load })},
 	{Name: "workload", Label: "Workload", Doc: "its name", Sort: "workload", of: text(func(e store.Entry) string { return e.Workload })},
 	{Name: "requests", Label: "Requests", Doc: "planned", Number: true, of: count(func(e store.Entry) int { return e.Requests })},
 	{Name: "rate", Label: "Rate (req/s)", Doc: "requests per second that were offered", Sort: "rate", Number: true, of: number(func(e store.Entry) float64 { return e.Rate })},
 	{Name: "limit", Label: "In flight", Doc: "the limit of requests in flight", Sort: "limit", Number: true, of: count(func(e store.Entry) int { return e.Limit })},
 	{Name: "duration", Label: "Took", Doc: "how long it took", Sort: "duration", Down: true, of: spanCell},
 	{Name: "build", Label: "Build", Doc: "commit or label of what was measured", Sort: "build", of: text(func(e store.Entry) string { return e.Build })},
-	{Name: "image", Label: "Image", Doc: "container image", Sort: "image", of: text(func(e store.Entry) string { return e.Image })},
+	{Name: "image", Label: "Image", Doc: "container image", Sort: "image", of: clip(func(e store.Entry) string { return e.Image })},
 	{Name: "host", Label: "Client", Doc: "the machine that sent the load", Sort: "host", of: text(func(e store.Entry) string { return e.Host })},
 	{Name: "imported", Label: "Measured by", Doc: "the other client that measured it", Sort: "imported", of: text(func(e store.Entry) string { return e.Imported })},
-	{Name: "command", Label: "Serving command", Doc: "that was measured", of: text(func(e store.Entry) string { return e.Command })},
+	{Name: "command", Label: "Serving command", Doc: "that was measured", of: clip(func(e store.Entry) string { return e.Command })},
 	{Name: "version", Label: "perflab", Doc: "the version that wrote it", Sort: "version", of: text(func(e store.Entry) string { return e.Version })},
 	{Name: "path", Label: "Path", Doc: "where it lies", of: text(func(e store.Entry) string {
 		if len(e.Places) == 0 {
@@ -77,7 +77,7 @@ var facts = []column{
 	{Name: "tags", Label: "Tags", Doc: "that people gave it", of: func(e store.Entry) cell {
 		return cell{Kind: "tags", Tags: e.Marks.Tags, Value: strings.Join(e.Marks.Tags, " "), Missing: len(e.Marks.Tags) == 0}
 	}},
-	{Name: "note", Label: "Note", Doc: "that somebody wrote", of: text(func(e store.Entry) string { return e.Marks.Note })},
+	{Name: "note", Label: "Note", Doc: "that somebody wrote", of: clip(func(e store.Entry) string { return e.Marks.Note })},
 	{Name: "id", Label: "ID", Doc: "equal for copies", Sort: "id", of: func(e store.Entry) cell { return cell{Kind: "code", Text: page.Short(e.ID), Value: e.ID} }},
 	{Name: "started", Label: "Age", Doc: "since it began", Sort: "started", Down: true, of: func(e store.Entry) cell {
 		c := cell{Kind: "age", Time: e.Started, Missing: e.Started.IsZero()}
@@ -171,6 +171,14 @@ func text(of func(store.Entry) string) func(store.Entry) cell {
 	return func(e store.Entry) cell {
 		s := of(e)
 		return cell{Text: s, Value: s, Missing: s == ""}
+	}
+}
+
+// clip is a text that may be long: a list shows the beginning of it.
+func clip(of func(store.Entry) string) func(store.Entry) cell {
+	return func(e store.Entry) cell {
+		s := of(e)
+		return cell{Kind: "clip", Text: s, Value: s, Missing: s == ""}
 	}
 }
 

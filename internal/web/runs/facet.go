@@ -4,8 +4,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"sync"
-	"time"
 
 	"perflab/internal/store"
 	"perflab/internal/store/filter"
@@ -56,10 +54,11 @@ func (s *screen) facets(ctx context.Context, st state, parts []filter.Part, path
 	for _, f := range facetFacts {
 		rest := slices.DeleteFunc(slices.Clone(parts), func(p filter.Part) bool { return p.Fact == f.Name && p.Op == "=" })
 		chosen := chosenOf(parts, f.Name)
-		all, err := s.counts.groups(ctx, s.o.Store, version, st.condition(filter.Join(rest)), f.Name)
+		all, err := s.groups(ctx, version, st.condition(filter.Join(rest)), f.Name)
 		if err != nil {
 			return nil, err
 		}
+		all = all[:min(len(all), mostOptions)]
 		one := facet{Name: f.Name, Label: f.Label}
 		for _, g := range all {
 			if g.Value == "" && len(all) == 1 { // nobody has it: there is nothing to choose
@@ -122,70 +121,4 @@ func chips(st state, parts []filter.Part, path string) []chip {
 		out[i] = chip{p.Text, next.URL(path)}
 	}
 	return out
-}
-
-// countCache keeps the counts of facets: they are of a version of the index, and the same for all
-// pages and orders of a list.
-type countCache struct {
-	mu       sync.Mutex
-	version  int64
-	since    time.Time
-	groupsOf map[string][]store.Group
-	totals   map[string]int
-}
-
-const (
-	mostCounts = 500         // lists whose counts are kept
-	countsFor  = time.Minute // since an expression may speak of ages
-)
-
-// at empties the cache where it is of another version of the index, too old or full.
-func (c *countCache) at(version int64) {
-	if c.version == version && time.Since(c.since) < countsFor && len(c.groupsOf)+len(c.totals) < mostCounts {
-		return
-	}
-	c.version, c.since, c.groupsOf, c.totals = version, time.Now(), map[string][]store.Group{}, map[string]int{}
-}
-
-// groups are the counts of a fact's values in a list.
-func (c *countCache) groups(ctx context.Context, s *store.Store, version int64, condition, fact string) ([]store.Group, error) {
-	key := fact + "\x00" + condition
-	c.mu.Lock()
-	c.at(version)
-	known, ok := c.groupsOf[key]
-	c.mu.Unlock()
-	if ok {
-		return known, nil
-	}
-	found, err := s.Groups(ctx, store.Query{Filter: condition, Limit: mostOptions}, fact)
-	if err != nil {
-		return nil, err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.version == version {
-		c.groupsOf[key] = found
-	}
-	return found, nil
-}
-
-// total is how many entries a list has.
-func (c *countCache) total(ctx context.Context, s *store.Store, version int64, condition string) (int, error) {
-	c.mu.Lock()
-	c.at(version)
-	known, ok := c.totals[condition]
-	c.mu.Unlock()
-	if ok {
-		return known, nil
-	}
-	p, err := s.List(ctx, store.Query{Filter: condition, Limit: 1})
-	if err != nil {
-		return 0, err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.version == version {
-		c.totals[condition] = p.Total
-	}
-	return p.Total, nil
 }

@@ -63,7 +63,7 @@ func (s *screen) serveMarks(w http.ResponseWriter, r *http.Request) error {
 		}
 		slices.Reverse(v.Log)
 	}
-	return s.o.Pages.Show(w, r, s.marks, page.View{Title: title, Nav: "runs", Data: v})
+	return s.o.Pages.Show(w, r, s.marks, page.View{Title: title, Nav: "runs", Styles: styles, Data: v})
 }
 
 // distinct are known issues, one of each ID.
@@ -265,7 +265,7 @@ func (s *screen) serveTrash(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.o.Pages.Show(w, r, s.trash, page.View{Title: "Trash", Nav: "runs", Data: trashView{all, s.may(r)}})
+	return s.o.Pages.Show(w, r, s.trash, page.View{Title: "Trash", Nav: "runs", Styles: styles, Data: trashView{all, s.may(r)}})
 }
 
 // postRestore moves what was deleted back to where it lay.

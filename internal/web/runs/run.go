@@ -5,12 +5,12 @@ import (
 	"errors"
 	"io/fs"
 	"net/http"
-	"net/url"
 	"path/filepath"
 	"slices"
 	"time"
 
 	"perflab/internal/dirdoc"
+	"perflab/internal/report/doc"
 	"perflab/internal/report/progress"
 	"perflab/internal/result"
 	"perflab/internal/store"
@@ -79,7 +79,7 @@ func (s *screen) serveRun(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	view := page.View{Title: v.Name, Nav: "runs", Data: v}
+	view := page.View{Title: v.Name, Nav: "runs", Styles: styles, Data: v}
 	switch {
 	case e.Simulated:
 		view.Banner = "SIMULATED: no real engine answered"
@@ -109,7 +109,7 @@ func (s *screen) runView(r *http.Request, e store.Entry) (*runView, error) {
 	if err := s.report(ctx, v, e, parts); err != nil {
 		return nil, err
 	}
-	if v.Document == nil {
+	if v.Document == nil && v.Live == nil {
 		v.Known = figuresKnown(e)
 	}
 	if v.Shared {
@@ -231,7 +231,7 @@ func (s *screen) related(ctx context.Context, v *runView, e store.Entry) error {
 // one second.
 const nearby = 20
 
-// neighbours are the runs of the same configuration before and after one.
+// neighbours are the runs of the same configuration under the same load, before and after one.
 func (s *screen) neighbours(ctx context.Context, v *runView, e store.Entry) error {
 	p, ok := filter.Equals("config", e.Config)
 	if e.Kind != scan.Run || e.Config == "" || !ok {
@@ -239,7 +239,15 @@ func (s *screen) neighbours(ctx context.Context, v *runView, e store.Entry) erro
 	}
 	same := "kind=run " + p.Text
 	v.SameURL = state{Q: same, Parts: true}.URL("/runs")
-	v.History = "/history?key=" + url.QueryEscape(e.Config)
+	all, err := s.o.Store.List(ctx, store.Query{Filter: same, Limit: 1})
+	if err != nil {
+		return err
+	}
+	v.Same = max(0, all.Total-1)
+	if load, ok := filter.Equals("fingerprint", e.Fingerprint); ok && e.Fingerprint != "" {
+		same += " " + load.Text // what got another load is no neighbour
+	}
+	v.History = "/history/" + e.ID
 	at := e.Started.UTC().Format(time.RFC3339)
 	for _, way := range []struct {
 		bound, order string
@@ -257,7 +265,6 @@ func (s *screen) neighbours(ctx context.Context, v *runView, e store.Entry) erro
 			one := viewOf(found.Entries[i+1], "")
 			*way.to = &one
 		}
-		v.Same += max(0, found.Total-1)
 	}
 	return nil
 }
@@ -285,6 +292,10 @@ func (s *screen) baselines(ctx context.Context, v *runView, e store.Entry) error
 	}
 	return nil
 }
+
+// Repeat is the command that makes the entry again, and Serving the one that was measured.
+func (v *runView) Repeat() string  { return doc.WrapCommand(v.Invoked) }
+func (v *runView) Serving() string { return doc.WrapCommand(v.Command) }
 
 // Lies are the directories that the entry lies in.
 func (v *runView) Lies() []string {

@@ -30,6 +30,9 @@ import (
 //go:embed *.html
 var files embed.FS
 
+// styles are those of the screens, beside those of all pages.
+var styles = []string{"runs.css"}
+
 // Options are what the screens are made of.
 type Options struct {
 	Store    *store.Store
@@ -43,7 +46,7 @@ type Options struct {
 type screen struct {
 	o                              Options
 	list, first, marks, trash, run *page.Template
-	counts                         countCache
+	cache                          cache
 	documents                      *documents
 	watch                          *live.Watch
 }

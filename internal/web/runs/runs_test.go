@@ -65,8 +65,8 @@ func some(t testing.TB) *webtest.Lab {
 	serve := "vllm serve Qwen/Qwen3-8B -tp "
 	storetest.Run{N: 0, Command: serve + "1", Simulated: true}.Write(t, root, "a")
 	storetest.Run{N: 1, Command: serve + "2", Model: "meta-llama/Llama-3-70B"}.Write(t, root, "b")
-	storetest.Run{N: 8, Command: serve + "1", Status: result.Voided}.Write(t, root, "c")
-	storetest.Run{N: 16, Command: serve + "1"}.Write(t, root, "d")
+	storetest.Run{N: 40, Command: serve + "1", Status: result.Voided}.Write(t, root, "c")
+	storetest.Run{N: 80, Command: serve + "1"}.Write(t, root, "d")
 	storetest.Study(t, root, "tp", 1, 2)
 	return webtest.Open(t, web.Options{Roots: []string{root}})
 }
@@ -97,7 +97,7 @@ func rows(body string) string {
 func TestList(t *testing.T) {
 	lab := some(t)
 	for query, want := range map[string]string{
-		"":                                     "tp d c b a",
+		"":                                     "d tp c b a",
 		"?q=kind%3Drun":                        "d c b a",
 		"?q=engine%3Dvllm+kind%3Drun":          "d c b a",
 		"?q=model%3D~llama":                    "b",
@@ -153,7 +153,7 @@ func TestWrong(t *testing.T) {
 			t.Errorf("the page has no %q", want)
 		}
 	}
-	if got := rows(a.body); got != "tp d c b a" {
+	if got := rows(a.body); got != "d tp c b a" {
 		t.Errorf("rows %q", got)
 	}
 	if a := get(t, lab.URL+"/runs?sort=tag"); a.status != 200 || !strings.Contains(a.body, "shown without this order") || rows(a.body) == "" {
@@ -313,7 +313,7 @@ func TestDelete(t *testing.T) {
 	if got := ask(t, http.MethodPost, lab.URL+"/runs/restore", "", undo); got.status != 303 {
 		t.Errorf("restore: %d %s", got.status, got.body)
 	}
-	if rows := rows(get(t, lab.URL+"/runs").body); rows != "tp d c b a" {
+	if rows := rows(get(t, lab.URL+"/runs").body); rows != "d tp c b a" {
 		t.Errorf("rows %q", rows)
 	}
 	if got := ask(t, http.MethodPost, lab.URL+"/runs/restore", "", undo); got.status != 404 {
