@@ -98,6 +98,8 @@ var tests = map[string]map[string]string{
 	"perflab/cmd/perflab": {"tune/journal": "the journal of a study that was killed", "outcome": "the facts of a study", "source": "how far a launched study has come", "web/allow": "each flag of bench has a row"},
 	"sim":                 {"prometheus": "the metrics that it publishes are read", "engine/meters": "and given common names", "engine/logs": "what it prints at the start is read"},
 	"test/science":        {"result": "the figures of a replay are those that it defines", "earlier": "what was measured under another load is weighed"},
+	"push":                {"web": "a laboratory is pushed to", "web/guard": "its tokens and certificate", "store": "what it has then"},
+	"web/api":             {"web": "the API is asked behind its guard"},
 	"web/asset":           {"web/figure": "plots of every kind are looked at"},
 	"tune/journal":        {"tune/staged": "a search that is interrupted"},
 	"tune/staged":         {"stat": "random studies"},
