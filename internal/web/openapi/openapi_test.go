@@ -27,7 +27,6 @@ type outer struct {
 	Any  any               `json:"any"`
 	Skip chan int          `json:"-"`
 	Bare bool
-	low  int
 }
 
 type own struct{}
