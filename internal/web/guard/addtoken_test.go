@@ -28,6 +28,9 @@ func TestAddToken(t *testing.T) {
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("it can be read by others: %v, %v", info.Mode(), err)
 	}
+	if info, err := os.Stat(filepath.Dir(file)); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("its directory can be looked into by others: %v, %v", info.Mode(), err)
+	}
 	for name, says := range map[string]string{"ci": "two tokens", "two words": "line 3", "": "line 3"} {
 		if _, err := AddToken(file, name, Read); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%q: %v, want %q", name, err, says)

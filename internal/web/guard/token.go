@@ -245,7 +245,7 @@ func AddToken(file, name string, role Role) (string, error) {
 	if _, err := ParseTokens([]byte(text)); err != nil {
 		return "", fmt.Errorf("%s: %w", file, err)
 	}
-	if err := durable.MkdirAll(filepath.Dir(file)); err != nil {
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil { // a state directory is nobody else's to look into
 		return "", fmt.Errorf("make the directory of the tokens: %w", err)
 	}
 	if err := durable.WriteFile(file, []byte(text), 0o600); err != nil {
