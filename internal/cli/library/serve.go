@@ -30,6 +30,7 @@ type serveFlags struct {
 	allow   string
 	example bool
 	person  string
+	reserve int64
 	argued  bool // the token stands in the command line
 }
 
@@ -60,7 +61,7 @@ const serveExample = `  perflab serve
   perflab serve --print-allow > allow.yaml`
 
 var serveHelp = console.Help{Groups: []console.FlagGroup{
-	{Title: "What is served", Flags: "title read-only store state"},
+	{Title: "What is served", Flags: "title read-only store state reserve"},
 	{Title: "Who may come in", Flags: "listen host token tokens new-token add-token proxy certificate key make-certificate"},
 	{Title: "Launches", Flags: "allow print-allow at-once"},
 }}
@@ -102,6 +103,7 @@ func NewServe(env console.Env) *cobra.Command {
 	fs.IntVar(&f.AtOnce, "at-once", 1, "launches that run together, where they share no device")
 	fs.StringVar(&f.DSN, "store", "", "PostgreSQL for the index, postgres://user@host/database (default a file in .perflab below the first directory)")
 	fs.StringVar(&f.State, "state", "", "directory of keys, audit log and launches (default .perflab/server below the first directory)")
+	fs.Int64Var(&f.reserve, "reserve", 1, "GiB of the disk that pushed directories leave free")
 	fs.BoolVar(&f.ReadOnly, "read-only", false, "nothing is launched, imported, marked or removed")
 	fs.StringVar(&f.Lab, "title", "", "name of the laboratory, at the head of each page")
 	console.GroupHelp(c, serveHelp)
@@ -155,6 +157,10 @@ func (f *serveFlags) fill(env console.Env) error {
 	if f.AtOnce < 1 {
 		return console.Usage(fmt.Errorf("--at-once is %d: at least one launch runs at a time", f.AtOnce))
 	}
+	if f.reserve < 1 || f.reserve > 1<<20 {
+		return console.Usage(fmt.Errorf("--reserve is %d: it must be 1 GiB at least", f.reserve))
+	}
+	f.Reserve = f.reserve << 30
 	if len(f.Guard.Hosts) == 0 && !loopback(f.Guard.Listen) {
 		if name, err := os.Hostname(); err == nil {
 			f.Guard.Hosts = []string{name}
