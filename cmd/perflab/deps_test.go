@@ -102,6 +102,7 @@ var tests = map[string]map[string]string{
 	"tune/journal":        {"tune/staged": "a search that is interrupted"},
 	"tune/staged":         {"stat": "random studies"},
 	"web/guard/meter":     {"prometheus": "what is written is read again"},
+	"web/hardware":        {"web": "pages are looked at as the server gives them", "web/asset": "and what they load"},
 	"web/history":         {"web": "pages are looked at as the server gives them"},
 	"web/versus":          {"web": "pages are looked at as the server gives them", "rundir": "runs to compare", "verdict": "and what they are worth"},
 	"truth": {"selfcheck": "the client's cost is measured as a run is", "proc": "other programs are told from it",

@@ -15,6 +15,7 @@ import (
 func (s *Server) routes() []page.Route {
 	return slices.Concat(
 		s.own(),
+		s.hardware.Routes(),
 		history.Routes(history.Options{Pages: s.pages, Store: s.store, Audit: s.guard.Audit, ReadOnly: s.o.ReadOnly}),
 		versus.Routes(s.pages, s.store, s.guard),
 	)

@@ -27,6 +27,7 @@ import (
 	"perflab/internal/web/allow"
 	"perflab/internal/web/asset"
 	"perflab/internal/web/guard"
+	"perflab/internal/web/hardware"
 	"perflab/internal/web/launch"
 	"perflab/internal/web/page"
 )
@@ -48,13 +49,14 @@ type Options struct {
 
 // Server is the laboratory's server.
 type Server struct {
-	o       Options
-	store   *store.Store
-	queue   *launch.Queue // nil: read only
-	guard   *guard.Guard
-	pages   *page.Pages
-	handler http.Handler
-	log     *slog.Logger
+	o        Options
+	store    *store.Store
+	queue    *launch.Queue // nil: read only
+	guard    *guard.Guard
+	pages    *page.Pages
+	hardware *hardware.Screen
+	handler  http.Handler
+	log      *slog.Logger
 }
 
 // followEvery is how often the directories are looked through. A look at 10,000 runs that are as
@@ -95,6 +97,7 @@ func (s *Server) open(ctx context.Context, o Options) (err error) {
 		}
 	}
 	s.pages = page.New(page.Options{Lab: o.Lab, Version: o.Version, Asset: asset.Path, Tokens: !s.guard.Open()})
+	s.hardware = hardware.New(hardware.Options{Pages: s.pages, Store: s.store})
 	if _, err := s.store.Sync(ctx); err != nil {
 		return fmt.Errorf("look through %s: %w", o.Roots[0], err)
 	}
@@ -106,6 +109,9 @@ func (s *Server) open(ctx context.Context, o Options) (err error) {
 // Close ends what the server holds open. What it launched goes on.
 func (s *Server) Close() error {
 	var errs []error
+	if s.hardware != nil {
+		s.hardware.Close()
+	}
 	if s.queue != nil {
 		s.queue.Close()
 	}
