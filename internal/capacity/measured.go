@@ -58,7 +58,7 @@ func Measured(ctx context.Context, s Index, filter, slo string) ([]Case, error) 
 	}
 	cases := map[string]*Case{}
 	for offset := 0; ; offset += store.MostPage {
-		p, err := s.List(ctx, store.Query{Filter: strings.TrimSpace("kind=run " + filter), Order: "id", Limit: store.MostPage, Offset: offset, Figures: figures})
+		p, err := s.List(ctx, store.Query{Filter: strings.TrimSpace(filter + " kind=run"), Order: "id", Limit: store.MostPage, Offset: offset, Figures: figures})
 		if err != nil {
 			return nil, err
 		}

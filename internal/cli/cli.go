@@ -1,6 +1,6 @@
 // Package cli is perflab's terminal: the tree of commands, what an interrupt does, and the exit
-// code that each kind of error has. The commands are below it by what users do: measure, plan and
-// read, a file each, from flags to a spec and from an outcome to text and an error. Here are those
+// code that each kind of error has. The commands are below it by what users do: measure, plan,
+// read and library, a file each, from flags to a spec and from an outcome to text and an error. Here are those
 // of this machine and this program. All of them wire packages that may not know each other (the
 // simulator's replay as lab's predictor) and measure nothing themselves.
 //
@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"perflab/internal/cli/console"
+	"perflab/internal/cli/library"
 	"perflab/internal/cli/measure"
 	"perflab/internal/cli/plan"
 	"perflab/internal/cli/read"
@@ -105,6 +106,7 @@ func addCommands(root *cobra.Command, env console.Env) {
 		{"engines", "Engines:", []*cobra.Command{plan.NewEngines(env), plan.NewRender(env)}},
 		{"simulate", "Without a GPU:", []*cobra.Command{plan.NewSim(env), plan.NewPredict(env), plan.NewCalibrate(env)}},
 		{"results", "Results:", []*cobra.Command{read.NewReport(env), read.NewCompare(env), read.NewImport(env), read.NewExport(env), read.NewAudit(env)}},
+		{"library", "Laboratory:", []*cobra.Command{library.NewServe(env), library.NewList(env), library.NewShow(env), library.NewHistory(env), library.NewTag(env), library.NewNote(env), library.NewRm(env), library.NewPush(env), library.NewPull(env)}},
 		{"machine", "This machine and this program:", []*cobra.Command{measure.NewSelfcheck(env), read.NewSite(env), newInit(env), newDoctor(env), newVersion(env)}},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})

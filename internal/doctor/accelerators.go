@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"errors"
+	"strconv"
 
 	"perflab/internal/arch"
 	"perflab/internal/hardware"
@@ -73,6 +74,9 @@ func accelerator(f hardware.Found, platform arch.Platform, holders []hardware.Ho
 	}
 	for _, h := range holders {
 		if f.HeldBy(h) {
+			if h.Device != "" { // by the name that the device has here
+				h.Device = strconv.Itoa(f.Index)
+			}
 			a.Holders = append(a.Holders, h.Text())
 		}
 	}

@@ -213,12 +213,14 @@ func gpusError(n int) error {
 	return nil
 }
 
-// runtimes are the kinds that a draft can be of: ssh needs machines, which nobody is asked for.
-var runtimes = []string{study.Process, study.Docker, study.Existing, study.Simulated, study.Predicted}
+// Runtimes are the kinds that a draft can be of: ssh needs machines, which nobody is asked for.
+func Runtimes() []string {
+	return []string{study.Process, study.Docker, study.Existing, study.Simulated, study.Predicted}
+}
 
 func runtimeError(kind string) error {
-	if !slices.Contains(runtimes, kind) {
-		return fmt.Errorf("%q is not known here: use %s (for ssh see examples/ssh-two-nodes.yaml)", kind, strings.Join(runtimes, ", "))
+	if !slices.Contains(Runtimes(), kind) {
+		return fmt.Errorf("%q is not known here: use %s (for ssh see examples/ssh-two-nodes.yaml)", kind, strings.Join(Runtimes(), ", "))
 	}
 	return nil
 }

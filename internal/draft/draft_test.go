@@ -81,7 +81,7 @@ func TestEveryCombination(t *testing.T) {
 
 // TestEveryRuntime: each kind can be asked for.
 func TestEveryRuntime(t *testing.T) {
-	for _, kind := range runtimes {
+	for _, kind := range Runtimes() {
 		for where, r := range machines() {
 			f, err := Make(Answers{Runtime: kind, Engine: "vllm", GPU: "h100-sxm"}, r)
 			if err != nil || !strings.Contains(string(f.Text), "kind: "+kind) {

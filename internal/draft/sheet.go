@@ -247,12 +247,13 @@ func (s *sheet) changes() {
 	if s.Runtime == study.Existing {
 		return
 	}
-	values := []int{4096, 16384}
+	s.line("\n# Each is launched, as a change of the baseline, before anything else is tried.\nstages:")
 	if s.Engine == "llamacpp" {
-		values = []int{512, 4096}
+		s.slots()
+		return
 	}
-	s.line("\n# Each is launched, as a change of the baseline, before anything else is tried.\nstages:\n  - name: Batching\n    try:")
-	for _, n := range values {
+	s.line("  - name: Batching\n    try:")
+	for _, n := range []int{4096, 16384} {
 		s.line("      - {label: %d tokens a step, set: {max_num_batched_tokens: %d}}", n, n)
 	}
 	if s.Engine != "vllm" && s.Engine != "sglang" { // of the others it is the checkpoint's
@@ -263,6 +264,20 @@ func (s *sheet) changes() {
 		off = ""
 	}
 	s.line("  %[1]s- name: Quantization  # it may change the answers: docs/tuning.md says how accuracy is guarded\n  %[1]s  try:\n  %[1]s    - {label: FP8 weights, set: {quantization: fp8}}", off)
+}
+
+// slots are what llama.cpp mostly gains by: more requests at a time than its own four, with room
+// for the longest in each, and prompts in larger parts.
+func (s *sheet) slots() {
+	slots, part := []int{16, 64}, 2048
+	if s.small() {
+		slots, part = []int{8}, 1024
+	}
+	s.line("  - name: Parallel slots\n    try:")
+	for _, n := range slots {
+		s.line("      - {label: %d slots, set: {max_num_seqs: %d, max_model_len: %d}}", n, n, s.longest())
+	}
+	s.line("  - name: Micro-batch\n    try:\n      - {label: %d tokens computed at once, set: {micro_batch: %d}}", part, part)
 }
 
 func (s *sheet) budget() {

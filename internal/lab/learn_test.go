@@ -6,6 +6,7 @@ import (
 	"iter"
 	"maps"
 	"math"
+	"os"
 	"path/filepath"
 	"reflect"
 	"testing"
@@ -191,4 +192,26 @@ func configs(f outcome.Study) (out []map[string]string) {
 		out = append(out, t.Config)
 	}
 	return out
+}
+
+// TestNothingPredicted: of an engine that is not modelled nothing is predicted, and nothing is
+// said to be ranked by predictions.
+func TestNothingPredicted(t *testing.T) {
+	t.Parallel()
+	model := filepath.Join(t.TempDir(), "m.gguf")
+	if err := os.WriteFile(model, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s, err := study.Parse("t.yaml", []byte("name: t\nmodel: "+model+"\nhardware: {gpu: h200, gpus: 1}\nobjective: {metric: total_token_throughput}\n"+
+		"workloads:\n  - {name: a, dataset_name: random, num_prompts: 200, max_concurrency: 8}\nbaseline: {label: base, engine: llamacpp}\nbudget: {trials: 8}\nruntime: {kind: process}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := newSession(s, Options{Predictor: slowSite{}})
+	if figures, ok := l.predictor(t.Context()).Predict(s.BaselineConfig(), "a"); ok {
+		t.Errorf("predicted: %v", figures)
+	}
+	if now := l.watch.status; now.Ranked != 0 || now.Phase == PhaseRanking {
+		t.Errorf("%+v", now)
+	}
 }

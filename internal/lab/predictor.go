@@ -74,10 +74,12 @@ func (f *replayPredictor) Predict(c tune.Config, name string) (map[string]float6
 		f.mu.Lock()
 		f.predictions[at] = figures
 		f.mu.Unlock()
-		f.l.watch.change(func(s *Status) {
-			s.Phase, s.Workload, s.Progress = PhaseRanking, "", nil
-			s.Ranked++
-		})
+		if figures != nil { // of an engine that is not modelled nothing is predicted
+			f.l.watch.change(func(s *Status) {
+				s.Phase, s.Workload, s.Progress = PhaseRanking, "", nil
+				s.Ranked++
+			})
+		}
 	}
 	return figures, figures != nil
 }

@@ -163,3 +163,19 @@ func TestOldStudy(t *testing.T) {
 		}
 	}
 }
+
+// TestSentence: a clause gets its capital and full stop, and an identifier of a log stays as it is.
+func TestSentence(t *testing.T) {
+	for in, want := range map[string]string{
+		"":            "",
+		"no room":     "No room.",
+		"no room.":    "No room.",
+		"über uns":    "über uns.",
+		"free memory": "Free memory.",
+		"ggml_backend_cuda_buffer_type_alloc_buffer: cudaMalloc failed": "ggml_backend_cuda_buffer_type_alloc_buffer: cudaMalloc failed.",
+	} {
+		if got := sentence(in); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+}

@@ -113,12 +113,13 @@ func (x study) sentence(s string) string {
 	return sentence(s)
 }
 
-// sentence gives a clause its capital and full stop.
+// sentence gives a clause its capital and full stop; an identifier that it begins with, as lines
+// of logs do, stays as it is spelt.
 func sentence(s string) string {
 	if s == "" {
 		return ""
 	}
-	if s[0] < utf8.RuneSelf {
+	if first, _, _ := strings.Cut(s, " "); s[0] < utf8.RuneSelf && !strings.Contains(first, "_") {
 		s = strings.ToUpper(s[:1]) + s[1:]
 	}
 	return strings.TrimSuffix(s, ".") + "."

@@ -48,7 +48,7 @@ func (r *Run) readCalls(again bool) error {
 // Calls yields the calls of the run in a directory, as its files have them. An error is
 // the last that it yields.
 func Calls(dir string) iter.Seq2[result.Call, error] {
-	if _, err := os.Stat(filepath.Join(dir, uncountedFile)); err == nil {
+	if _, err := os.Stat(filepath.Join(dir, UncountedFile)); err == nil {
 		return withUncounted(dir)
 	}
 	return readCallFile(dir, CallsFile)
@@ -70,7 +70,7 @@ func withUncounted(dir string) iter.Seq2[result.Call, error] {
 				return
 			}
 		}
-		for c, err := range readCallFile(dir, uncountedFile) {
+		for c, err := range readCallFile(dir, UncountedFile) {
 			if err != nil {
 				fault = cmp.Or(fault, err)
 				break

@@ -29,7 +29,7 @@ const (
 
 	TelemetryFile = "telemetry.jsonl"
 
-	uncountedFile = "uncounted.jsonl" // of a run under way; see AddUncounted
+	UncountedFile = "uncounted.jsonl" // of a run under way; see AddUncounted
 )
 
 // Schema names the format of headers; it changes when they do.
@@ -107,7 +107,7 @@ func (w *Writer) Add(c *result.Call) { w.calls.add(c) }
 // It is called by one goroutine.
 func (w *Writer) AddUncounted(c *result.Call) {
 	if w.uncounted == nil {
-		w.uncounted = createLines(filepath.Join(w.tmp, uncountedFile))
+		w.uncounted = createLines(filepath.Join(w.tmp, UncountedFile))
 	}
 	w.uncounted.add(c)
 }
@@ -154,7 +154,7 @@ func (w *Writer) Finish(c *result.Client, s *result.Summary, readings []gauge.Re
 	}
 	if w.uncounted != nil { // all of them were added since
 		_ = w.uncounted.close()
-		_ = os.Remove(filepath.Join(w.tmp, uncountedFile)) // where it stays, its calls are known
+		_ = os.Remove(filepath.Join(w.tmp, UncountedFile)) // where it stays, its calls are known
 	}
 	if w.readings != nil { // which is written anew
 		if _ = w.readings.close(); len(readings) == 0 {

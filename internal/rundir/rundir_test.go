@@ -173,7 +173,7 @@ func TestUncounted(t *testing.T) {
 		for _, c := range r.Calls {
 			recounted += c.Recount / 2
 		}
-		if len(r.Calls) != 4 || r.Damage != "" || recounted != max(0, cut-1) || exists(filepath.Join(dir, uncountedFile)) {
+		if len(r.Calls) != 4 || r.Damage != "" || recounted != max(0, cut-1) || exists(filepath.Join(dir, UncountedFile)) {
 			t.Errorf("cut off after %d: %d calls, %d counted, damage %q", cut, len(r.Calls), recounted, r.Damage)
 		}
 	}

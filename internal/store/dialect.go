@@ -17,7 +17,7 @@ type dialect struct {
 
 var (
 	sqlite   = dialect{name: "sqlite", most: 30000}
-	postgres = dialect{name: "postgres", numbered: true, types: map[string]string{" BLOB": " BYTEA", " TEXT": ` TEXT COLLATE "C"`}, most: 60000}
+	postgres = dialect{name: "postgres", numbered: true, types: map[string]string{" BLOB": " BYTEA", " TEXT": ` TEXT COLLATE "C"`, " WITHOUT ROWID": ""}, most: 60000}
 )
 
 // sql puts a statement into the dialect. Statements have no ? but for values.

@@ -16,11 +16,16 @@ import (
 // victim is the variable that makes the test program one that is killed: it names the root.
 const victim = "PERFLAB_TEST_STORE_VICTIM"
 
+// benchRoot has many runs and studies; it is made by the first benchmark that wants it.
+var benchRoot string
+
 func TestMain(m *testing.M) {
 	if root := os.Getenv(victim); root != "" {
 		writeForEver(root)
 	}
-	os.Exit(m.Run())
+	status := m.Run()
+	os.RemoveAll(benchRoot) // "" is nothing
+	os.Exit(status)
 }
 
 // writeForEver makes an index anew again and again, and says each time that it begins.

@@ -23,13 +23,13 @@ const (
 )
 
 // usualOrder is that of a list for which none was asked.
-const usualOrder = "CASE WHEN e.pinned=1 THEN 0 ELSE 1 END, CASE WHEN e.started IS NULL THEN 1 ELSE 0 END, e.started DESC, e.id"
+const usualOrder = "e.pinned DESC, e.started DESC NULLS LAST, e.id"
 
 // List returns a page of the entries that a filter holds for. An error of the filter or the
 // order is a *filter.Error.
 func (s *Store) List(ctx context.Context, q Query) (Page, error) {
 	var p Page
-	where, err := s.where(q)
+	where, err := s.where(ctx, q)
 	if err != nil {
 		return p, err
 	}
@@ -59,7 +59,7 @@ func (s *Store) List(ctx context.Context, q Query) (Page, error) {
 }
 
 // where is the condition of a query.
-func (s *Store) where(q Query) (filter.Clause, error) {
+func (s *Store) where(ctx context.Context, q Query) (filter.Clause, error) {
 	now := q.Now
 	if now.IsZero() {
 		now = time.Now()
@@ -68,18 +68,27 @@ func (s *Store) where(q Query) (filter.Clause, error) {
 	if err != nil {
 		return filter.Clause{}, err
 	}
-	own, c := s.own(), f.Clause()
+	own, err := s.own(ctx)
+	if err != nil {
+		return own, err
+	}
+	c := f.Clause()
 	return filter.Clause{SQL: own.SQL + " AND " + c.SQL, Args: append(own.Args, c.Args...)}, nil
 }
 
 // own is the condition of what is shown: an index file may have more directories than ours, which
 // another perflab looks through. The index of a server is one of several machines on purpose.
-func (s *Store) own() filter.Clause {
+func (s *Store) own(ctx context.Context) (filter.Clause, error) {
+	all := filter.Clause{SQL: "1=1"}
 	if s.info.Shared {
-		return filter.Clause{SQL: "1=1"}
+		return all, nil
 	}
-	roots := s.roots()
-	return filter.Clause{SQL: "EXISTS (SELECT 1 FROM places o WHERE o.entry=e.n AND o.root IN (" + placeholders(len(roots)) + "))", Args: roots}
+	roots, there := s.roots(), 0
+	err := s.d.rows(ctx, s.db, "SELECT COUNT(*) FROM roots", nil, func(r *sql.Rows) error { return r.Scan(&there) })
+	if err != nil || there <= len(roots) {
+		return all, s.failed("read the index", err)
+	}
+	return filter.Clause{SQL: "EXISTS (SELECT 1 FROM places o WHERE o.entry=e.n AND o.root IN (" + placeholders(len(roots)) + "))", Args: roots}, nil
 }
 
 // entries are the entries whose numbers a query gives, in its order.
@@ -200,7 +209,10 @@ func (s *Store) Get(ctx context.Context, what string) (Entry, error) {
 		ways = append(ways, filter.Clause{SQL: "e.id LIKE ?", Args: []any{what + "%"}})
 	}
 	ways = append(ways, filter.Clause{SQL: "e.name=?", Args: []any{what}})
-	own := s.own()
+	own, err := s.own(ctx)
+	if err != nil {
+		return none, err
+	}
 	for _, c := range ways {
 		found, err := s.entries(ctx, s.db, "SELECT e.n FROM entries e WHERE "+own.SQL+" AND "+c.SQL+" ORDER BY e.id LIMIT 6", slices.Concat(own.Args, c.Args), []string{"*"})
 		switch {
@@ -227,30 +239,27 @@ func several(what string, found []Entry) error {
 }
 
 // Groups returns how many entries a filter holds for, by the values of a fact, the most frequent
-// first.
+// first. By tag or by issue an entry counts for each that it has.
 func (s *Store) Groups(ctx context.Context, q Query, fact string) ([]Group, error) {
 	column, err := filter.GroupColumn(fact)
 	if err != nil {
 		return nil, err
 	}
-	where, err := s.where(q)
+	where, err := s.where(ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	truth := map[string]string{}
-	if slices.ContainsFunc(filter.Fields(), func(f filter.Field) bool { return f.Name == strings.ToLower(fact) && f.Type == filter.Bool }) {
-		truth = map[string]string{"0": "false", "1": "true"}
-	}
+	names := truth(fact)
 	out := []Group{}
 	limit := min(cmp.Or(max(0, q.Limit), usualPage), MostPage)
-	err = s.d.rows(ctx, s.db, "SELECT "+column+", COUNT(*), MAX(e.started) FROM entries e WHERE "+where.SQL+" GROUP BY "+column+" ORDER BY COUNT(*) DESC, "+column+" LIMIT ? OFFSET ?",
+	err = s.d.rows(ctx, s.db, "SELECT "+column+", COUNT(*), MAX(e.started) FROM entries e"+filter.GroupJoin(fact)+" WHERE "+where.SQL+" GROUP BY "+column+" ORDER BY COUNT(*) DESC, "+column+" LIMIT ? OFFSET ?",
 		append(where.Args, limit, max(0, q.Offset)), func(r *sql.Rows) error {
 			var g Group
 			var newest *float64
 			if err := r.Scan(&g.Value, &g.Count, &newest); err != nil {
 				return err
 			}
-			g.Value = cmp.Or(truth[g.Value], g.Value)
+			g.Value = cmp.Or(names[g.Value], g.Value)
 			if newest != nil {
 				g.Newest = time.UnixMilli(int64(*newest)).UTC()
 			}
@@ -260,9 +269,94 @@ func (s *Store) Groups(ctx context.Context, q Query, fact string) ([]Group, erro
 	return out, s.failed("read the index", err)
 }
 
+// Counts are the Groups of several facts, found in one look at the list: of each fact all values, the
+// most frequent first. A fact that an entry may have several of is not one of them.
+func (s *Store) Counts(ctx context.Context, q Query, facts ...string) (map[string][]Group, error) {
+	columns := make([]string, len(facts))
+	for i, fact := range facts {
+		column, err := filter.GroupColumn(fact)
+		if err != nil {
+			return nil, err
+		}
+		if filter.GroupJoin(fact) != "" {
+			return nil, fmt.Errorf("an entry may have several of %s: count it by itself", fact)
+		}
+		columns[i] = column
+	}
+	where, err := s.where(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	counts := make([]map[string]*Group, len(facts))
+	for i := range counts {
+		counts[i] = map[string]*Group{}
+	}
+	all := strings.Join(columns, ", ")
+	err = s.d.rows(ctx, s.db, "SELECT COUNT(*), MAX(e.started), "+all+" FROM entries e WHERE "+where.SQL+" GROUP BY "+all, where.Args, func(r *sql.Rows) error {
+		var n int
+		var newest *float64
+		texts := make([]string, len(facts))
+		to := []any{&n, &newest}
+		for i := range texts {
+			to = append(to, &texts[i])
+		}
+		if err := r.Scan(to...); err != nil {
+			return err
+		}
+		for i, text := range texts {
+			addTo(counts[i], text, n, newest)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, s.failed("read the index", err)
+	}
+	out := map[string][]Group{}
+	for i, fact := range facts {
+		out[fact] = sortedGroups(counts[i], fact)
+	}
+	return out, nil
+}
+
+// addTo counts entries to the group of a value.
+func addTo(groups map[string]*Group, value string, n int, newest *float64) {
+	g := groups[value]
+	if g == nil {
+		g = &Group{Value: value}
+		groups[value] = g
+	}
+	g.Count += n
+	if newest != nil {
+		if at := time.UnixMilli(int64(*newest)).UTC(); at.After(g.Newest) {
+			g.Newest = at
+		}
+	}
+}
+
+// truth are what values of facts that are true or false are called; nil for other facts.
+func truth(fact string) map[string]string {
+	if slices.ContainsFunc(filter.Fields(), func(f filter.Field) bool { return f.Name == strings.ToLower(fact) && f.Type == filter.Bool }) {
+		return map[string]string{"0": "false", "1": "true"}
+	}
+	return nil
+}
+
+func sortedGroups(groups map[string]*Group, fact string) []Group {
+	names, out := truth(fact), []Group{}
+	for _, g := range groups {
+		g.Value = cmp.Or(names[g.Value], g.Value)
+		out = append(out, *g)
+	}
+	slices.SortFunc(out, func(a, b Group) int { return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Value, b.Value)) })
+	return out
+}
+
 // Parts are the entries that lie in a study, a series or an import, with these figures.
 func (s *Store) Parts(ctx context.Context, id string, figures ...string) ([]Entry, error) {
-	own := s.own()
+	own, err := s.own(ctx)
+	if err != nil {
+		return nil, err
+	}
 	out, err := s.entries(ctx, s.db, "SELECT e.n FROM entries e WHERE "+own.SQL+" AND e.parent=? ORDER BY CASE WHEN e.trial IS NULL THEN 1 ELSE 0 END, e.trial, e.started, e.id", append(own.Args, id), figures)
 	return out, s.failed("read the index", err)
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"time"
@@ -92,27 +93,42 @@ func (s *Store) applyMarks(ctx context.Context) (int64, error) {
 	return s.Version(ctx)
 }
 
-// differently are the entries of our roots whose rows have other marks than the files.
+// differently are the entries of our roots whose rows have other marks than the files: among those that
+// have any, in their row or in a file.
 func (s *Store) differently(ctx context.Context) (rows []*row, err error) {
 	roots := s.roots()
 	if len(roots) == 0 {
 		return nil, nil
 	}
-	err = s.d.rows(ctx, s.db, "SELECT e.n, e.id, e.early, e.parent, d.marks FROM entries e JOIN documents d ON d.entry=e.n WHERE EXISTS (SELECT 1 FROM places p WHERE p.entry=e.n AND p.root IN ("+placeholders(len(roots))+"))", roots,
-		func(r *sql.Rows) error {
-			x := &row{facts: &scan.Facts{}}
-			var has string
-			if err := r.Scan(&x.n, &x.facts.ID, &x.facts.Early, &x.parent, &has); err != nil {
+	seen := map[int64]bool{}
+	look := func(which string, args []any) error {
+		return s.d.rows(ctx, s.db, "SELECT e.n, e.id, e.early, e.parent, d.marks FROM entries e JOIN documents d ON d.entry=e.n WHERE "+which+
+			" AND EXISTS (SELECT 1 FROM places p WHERE p.entry=e.n AND p.root IN ("+placeholders(len(roots))+"))", slices.Concat(args, roots),
+			func(r *sql.Rows) error {
+				x := &row{facts: &scan.Facts{}}
+				var has string
+				if err := r.Scan(&x.n, &x.facts.ID, &x.facts.Early, &x.parent, &has); err != nil || seen[x.n] {
+					return err
+				}
+				seen[x.n] = true
+				x.marks = s.marksOf(x.facts.ID, x.facts.Early)
+				want, err := json.Marshal(x.marks)
+				if err == nil && string(want) != has {
+					rows = append(rows, x)
+				}
 				return err
-			}
-			x.marks = s.marksOf(x.facts.ID, x.facts.Early)
-			want, err := json.Marshal(x.marks)
-			if err == nil && string(want) != has {
-				rows = append(rows, x)
-			}
-			return err
-		})
-	return rows, err
+			})
+	}
+	if err := look("d.marks<>'{}'", nil); err != nil {
+		return nil, err
+	}
+	for ids := range slices.Chunk(slices.Sorted(maps.Keys(s.marks.of)), 500) {
+		in := "(" + placeholders(len(ids)) + ")"
+		if err := look("(e.id IN "+in+" OR e.early IN "+in+")", slices.Concat(values(ids), values(ids))); err != nil {
+			return nil, err
+		}
+	}
+	return rows, nil
 }
 
 // remark writes entries with other marks and the facts that the index has.

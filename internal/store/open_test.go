@@ -82,6 +82,50 @@ func TestUnreadableIndex(t *testing.T) {
 	}
 }
 
+// TestDamagedPages: damage that shows in use is said, and is mended by the next start.
+func TestDamagedPages(t *testing.T) {
+	root := t.TempDir()
+	for i := range 20 {
+		storetest.Run{N: i}.Write(t, root, strings.Repeat("a", i+1))
+	}
+	s, err := store.Open(t.Context(), store.Options{Roots: []string{root}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	storetest.Sync(t, s)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(index(root))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const schema = 3 * 4096 // pages of the tables' own table, about, which a start reads
+	for i := schema; i < len(b); i++ {
+		b[i] = 0xff
+	}
+	storetest.WriteFile(t, index(root), b)
+	if s, err = store.Open(t.Context(), store.Options{Roots: []string{root}}); err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Info().Notes) == 0 { // else the start saw it
+		if _, err := s.List(t.Context(), store.Query{}); err == nil || !strings.Contains(err.Error(), "start perflab again") {
+			t.Errorf("%v", err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = open(t, store.Options{Roots: []string{root}})
+	storetest.Sync(t, s)
+	if p := storetest.List(t, s, store.Query{}); p.Total != 20 {
+		t.Errorf("%d entries, notes %q", p.Total, s.Info().Notes)
+	}
+	if _, err := os.Stat(index(root) + ".damaged"); err == nil {
+		t.Error("the word of the damage is still there")
+	}
+}
+
 func TestNewerIndex(t *testing.T) {
 	root := t.TempDir()
 	made(t, root, "CREATE TABLE perflab_index (version BIGINT NOT NULL); INSERT INTO perflab_index VALUES (99)")

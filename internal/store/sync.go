@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"os"
 	"runtime"
 	"slices"
 	"sync"
@@ -93,9 +94,12 @@ func (s *Store) Sync(ctx context.Context) (Changes, error) {
 }
 
 // failed says what was done when a database failed.
-func (s *Store) failed(doing string, err error) error {
+func (s *index) failed(doing string, err error) error {
 	if err == nil {
 		return nil
+	}
+	if broken(err) && s.info.Index == s.file && os.WriteFile(s.file+damaged, nil, 0o644) == nil {
+		return fmt.Errorf("%s %s: %w: start perflab again, which makes it anew", doing, s.file, err)
 	}
 	return fmt.Errorf("%s %s: %w", doing, s.info.Index, s.bare(err))
 }

@@ -252,7 +252,7 @@ type Search struct {
 
 // RaceUse says how a race goes about it.
 type RaceUse struct {
-	Rounds    int     `yaml:"rounds,omitempty" json:"rounds,omitempty" jsonschema:"description=Least number of launches of what leads and of the baseline that confirm it; more follow while the gain is not shown and the budget allows (default 3\\, with a budget under 12 launches 2)"`
+	Rounds    int     `yaml:"rounds,omitempty" json:"rounds,omitempty" jsonschema:"description=Least number of launches of what leads and of the baseline that confirm it; more follow while the gain is not shown and the budget allows (default 3\\, with a budget of under 12 launches\\, or of time for so few\\, 2)"`
 	ShortLoad float64 `yaml:"short_load,omitempty" json:"short_load,omitempty" jsonschema:"description=Share of the load under which configurations compete first (default a third)"`
 }
 

@@ -1,7 +1,11 @@
 package study
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 
 	yaml "go.yaml.in/yaml/v4"
@@ -75,4 +79,47 @@ func problems(doc *yaml.Node, faults []*field.Error) []string {
 		out[i] = fmt.Sprintf("%d:%d: %s", line, col, e.Reason)
 	}
 	return out
+}
+
+// Problem is one thing that is wrong with a study file, and where.
+type Problem struct {
+	Line, Column int // from 1
+	Text         string
+}
+
+// Located says where the things stand that an error of ParseAllowed is about, those that are not
+// allowed too. What is wrong with no single value stands at the beginning.
+func Located(data []byte, err error) []Problem {
+	if err == nil {
+		return nil
+	}
+	var out []Problem
+	if whole, ok := errors.AsType[*Error](err); ok {
+		for _, p := range whole.Problems {
+			out = append(out, problemOf(p))
+		}
+		return out
+	}
+	doc := new(yaml.Node)
+	if yaml.Load(data, doc) != nil {
+		doc = nil
+	}
+	for _, e := range field.All(err) {
+		line, col := position(doc, e.Path)
+		out = append(out, Problem{line, col, e.Reason})
+	}
+	slices.SortStableFunc(out, func(a, b Problem) int { return cmp.Or(a.Line-b.Line, a.Column-b.Column) })
+	return out
+}
+
+// problemOf takes "12:5: text" apart.
+func problemOf(text string) Problem {
+	first, rest, _ := strings.Cut(text, ":")
+	second, said, _ := strings.Cut(rest, ": ")
+	line, err1 := strconv.Atoi(first)
+	col, err2 := strconv.Atoi(second)
+	if err1 != nil || err2 != nil {
+		return Problem{1, 1, text}
+	}
+	return Problem{line, col, said}
 }

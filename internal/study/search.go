@@ -1,6 +1,7 @@
 package study
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -46,7 +47,7 @@ func (s *Study) NewStrategy(p tune.Predictor) (tune.Strategy, *candidate.Field, 
 	case s.Strategy == Race && s.Runtime.Kind == Predicted:
 		st, err = foresight.New(field.SearchSpace(), p, space, s.Goal)
 	case s.Strategy == Race:
-		st, err = tune.NewRace(field.SearchSpace(), p, space, s.Goal, s.Limits, tune.RaceOptions{Rounds: s.Search.Race.Rounds, Short: s.Search.Race.ShortLoad, Earlier: s.Known, Nodes: s.MachineNames()})
+		st, err = tune.NewRace(field.SearchSpace(), p, space, s.Goal, s.Limits, tune.RaceOptions{Rounds: s.Search.Race.Rounds, Short: s.shortLoad(space), Earlier: s.Known, Nodes: s.MachineNames()})
 	case s.Strategy == Random:
 		st, err = draw.NewRandom(product, space, s.Goal, s.Limits, s.Seed)
 	case s.Strategy == Grid:
@@ -57,6 +58,22 @@ func (s *Study) NewStrategy(p tune.Predictor) (tune.Strategy, *candidate.Field, 
 		err = fmt.Errorf("strategy %q is not known: use %s", s.Strategy, strings.Join(Strategies(), ", "))
 	}
 	return st, field, err
+}
+
+// shortLoad is the share of the load under which configurations compete first; 1 where no
+// workload of the search is any shorter by it: a launch under all of the load would be taken for
+// one under a part, and compared with nothing else.
+func (s *Study) shortLoad(space tune.Space) float64 {
+	p := tune.Proposal{Workloads: []string{space.Primary}, Share: cmp.Or(s.Search.Race.ShortLoad, tune.ShortLoad)}
+	for _, name := range space.Others {
+		if s.Goal.Weights[name] > 0 {
+			p.Workloads = append(p.Workloads, name)
+		}
+	}
+	if s.Limits.Time > 0 && s.LoadShare(p) == 0 {
+		return 1
+	}
+	return s.Search.Race.ShortLoad
 }
 
 // NoPredictor predicts nothing.

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"perflab/internal/tune"
 	"perflab/internal/workload"
 )
 
@@ -208,5 +209,36 @@ func TestPart(t *testing.T) {
 			t.Errorf("%s: other prompts", tt.name)
 		}
 		clear(l.counts)
+	}
+}
+
+// TestShortLoad: configurations compete under a part of the load first only where it is any
+// shorter. A load that cannot be shortened is met whole by all of them.
+func TestShortLoad(t *testing.T) {
+	for name, tt := range map[string]struct {
+		old, new string
+		want     float64 // of the load, in the baseline's second launch; 0: all of it
+	}{
+		"as the study says":     {"", "", 0.25},
+		"a few requests":        {"num_prompts: 600", "num_prompts: 90", 0},
+		"of another workload":   {"num_prompts: 600, max_concurrency: 8}\n  - {name: b, dataset_name: random, num_prompts: 10}", "num_prompts: 90}\n  - {name: b, dataset_name: random, num_prompts: 600}", 0.25},
+		"no time in the budget": {"time: 3h, gpu_hours: 4", "", 0},
+	} {
+		text := strings.Replace(strings.Replace(raced, "priors: [PRIORS]\n", "", 1), tt.old, tt.new, 1)
+		s, err := Parse("t.yaml", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		race, _, err := s.NewStrategy(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, _ := race.Ask()
+		race.Tell(tune.Observation{Trial: p.Trial, Status: tune.Measured, Seconds: 60, Figures: map[string]map[string]float64{
+			"a": {"total_token_throughput": 1000, "p99_ttft_ms": 100}, "b": {"total_token_throughput": 1000, "p99_ttft_ms": 100}}})
+		if p, ok := race.Ask(); !ok || p.Share != tt.want {
+			t.Errorf("%s: the second launch is under %v of the load (%v), want %v", name, p.Share, ok, tt.want)
+		}
+		tune.Stop(race)
 	}
 }

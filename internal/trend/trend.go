@@ -258,7 +258,7 @@ const leastKey = 4
 // runs are the runs that may have a history, with their figures.
 func runs(ctx context.Context, s Index, o Options) (all []store.Entry, err error) {
 	for {
-		p, err := s.List(ctx, store.Query{Filter: strings.TrimSpace("kind=run " + o.Filter), Order: "started,id", Limit: store.MostPage, Offset: len(all), Figures: o.Metrics, Now: o.Now})
+		p, err := s.List(ctx, store.Query{Filter: strings.TrimSpace(o.Filter + " kind=run"), Order: "started,id", Limit: store.MostPage, Offset: len(all), Figures: o.Metrics, Now: o.Now})
 		if err != nil {
 			return nil, err
 		}

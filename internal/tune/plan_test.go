@@ -108,6 +108,33 @@ func TestUnlaunchedForTime(t *testing.T) {
 	}
 }
 
+// TestShortTime: where time has room for few launches, as the baseline's tell, the confirmation takes
+// the fewest rounds and leaves the search some; a number of rounds that was asked for stays.
+func TestShortTime(t *testing.T) {
+	f := world(1)
+	names := []string{"v fp8 tp 1", "v bf16 tp 2", "s fp8 tp 2", "t bf16 tp 4", "s bf16 tp 4", "t fp8 tp 2"}
+	for _, tt := range []struct {
+		budget   Budget
+		rounds   int
+		searched bool
+	}{
+		{Budget{Trials: 20, Time: 950 * time.Second}, 0, true}, // nine launches of 100 s
+		{Budget{Time: 950 * time.Second}, 0, true},
+		{Budget{Trials: 20, Time: 950 * time.Second}, 3, false},
+		{Budget{Trials: 20, Time: 4000 * time.Second}, 0, true},
+	} {
+		r := namingRace(t, f, names, tt.budget)
+		r.state.asked = RaceOptions{Rounds: tt.rounds}
+		r.state.options = r.state.asked.filled(tt.budget)
+		asked, result := playRace(t, r, f.evaluate(1))
+		named := slices.ContainsFunc(asked, func(p Proposal) bool { return p.Stage == RaceStage })
+		confirmed := slices.ContainsFunc(asked, func(p Proposal) bool { return p.Stage == ConfirmStage })
+		if named != tt.searched || confirmed != tt.searched {
+			t.Errorf("%+v and %d rounds: %d launches, searched %v, confirmed %v: %+v", tt.budget, tt.rounds, len(asked), named, confirmed, result.Verdict)
+		}
+	}
+}
+
 // TestUnlaunchedElsewhere: a change that the study names and nothing that was launched can take is
 // said with the rule's reason.
 func TestUnlaunchedElsewhere(t *testing.T) {

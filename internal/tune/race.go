@@ -64,6 +64,9 @@ type Known struct {
 
 var _ Strategy = (*Race)(nil)
 
+// ShortLoad is the share of the load that candidates meet first, where none is asked for.
+const ShortLoad = 1.0 / 3
+
 // raceGain is the gain that matters where the objective does not say.
 const raceGain = 0.02
 
@@ -125,7 +128,7 @@ func (r RaceOptions) filled(b Budget) RaceOptions {
 		}
 	}
 	if r.Short == 0 {
-		r.Short = 1.0 / 3
+		r.Short = ShortLoad
 	}
 	return r
 }
@@ -166,6 +169,7 @@ type phaseStart struct {
 func (s *raceState) run() {
 	s.opening()
 	s.begin(RaceStage)
+	s.fitRounds()
 	s.candidates = s.rank(s.search.Candidates)
 	s.named()
 	s.cover(engineParameter)
@@ -182,6 +186,15 @@ func (s *raceState) run() {
 		s.ablate(k)
 	}
 	s.finished = true
+}
+
+// fitRounds takes fewer rounds to confirm where no number was asked for and the budget's time has
+// room for so few launches, by what those of the baseline took, that the confirmation would leave
+// the search none.
+func (s *raceState) fitRounds() {
+	if s.asked.Rounds == 0 && s.budget.Time > 0 && s.left()+len(s.trials) < threeRoundsFrom {
+		s.options.Rounds = fewest
+	}
 }
 
 // begin starts a phase, once all that is under way has ended.

@@ -129,7 +129,23 @@ func judgeDevices(a *result.Analysis) (result.Status, string) {
 	case len(spare) > 0:
 		return result.Remark, fmt.Sprintf("%d of %d GPUs that were read took no part and are in power, energy and means: %s", len(spare), len(use), strings.Join(spare, ", "))
 	}
+	if text := hostBound(a); text != "" {
+		return result.Remark, text
+	}
 	return result.Sound, fmt.Sprintf("each of %d GPUs was used", len(use))
+}
+
+// hostBound says that the GPUs had nothing to do for much of the time although the engine always
+// had requests for them; "" where they worked, where there were so few requests that none may have
+// been there, and where that is not known.
+func hostBound(a *result.Analysis) string {
+	const often, enough = 0.6, 4 // requests of each GPU
+	use, ok := a.Figures["mean_gpu_utilization"]
+	running, known := a.Figures["mean_running_requests"]
+	if !ok || !known || use >= often || running < enough*float64(a.Telemetry.Devices()) {
+		return ""
+	}
+	return fmt.Sprintf("the GPUs worked %.0f %% of the time while %.1f requests were running on average: the engine's own work on the host's processors, such as sampling and scheduling, holds it back", 100*use, running)
 }
 
 // idleSpans are the times between readings at whose both ends no replica had a

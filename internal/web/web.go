@@ -20,13 +20,17 @@ import (
 	"log/slog"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"perflab/internal/store"
 	"perflab/internal/web/allow"
+	"perflab/internal/web/api"
 	"perflab/internal/web/asset"
 	"perflab/internal/web/guard"
+	"perflab/internal/web/guard/place"
 	"perflab/internal/web/hardware"
 	"perflab/internal/web/launch"
 	"perflab/internal/web/page"
@@ -40,9 +44,11 @@ type Options struct {
 	Lab      string   // the name of the laboratory; "": perflab
 	Version  string
 	Program  string     // perflab, which is started for launches; "": this program
+	Env      []string   // of launches; nil: this process's own
 	Allow    allow.List // what launches may use
 	AtOnce   int        // launches that run together; 0: one
 	ReadOnly bool       // nothing is launched, imported, marked or removed
+	Reserve  int64      // bytes of the disk that uploads leave free; 0: 1 GiB
 	Guard    guard.Options
 	Log      *slog.Logger // nil: nothing is logged
 }
@@ -53,11 +59,18 @@ type Server struct {
 	store    *store.Store
 	queue    *launch.Queue // nil: read only
 	guard    *guard.Guard
+	api      *api.API
 	pages    *page.Pages
 	hardware *hardware.Screen
 	handler  http.Handler
+	served   []page.Route
+	synced   atomic.Int64 // ns that the newest look through the directories took
 	log      *slog.Logger
+	disk     place.Disk
 }
+
+// usualReserve is what stays free of a disk for what is measured.
+const usualReserve = 1 << 30
 
 // followEvery is how often the directories are looked through. A look at 10,000 runs that are as
 // they were costs a small part of it.
@@ -70,7 +83,7 @@ func Open(ctx context.Context, o Options) (*Server, error) {
 	}
 	o.State = cmp.Or(o.State, filepath.Join(o.Roots[0], ".perflab", "server"))
 	o.Guard.State = cmp.Or(o.Guard.State, o.State)
-	s := &Server{o: o, log: o.Log}
+	s := &Server{o: o, log: o.Log, disk: place.Disk{Keep: cmp.Or(o.Reserve, usualReserve)}}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -91,18 +104,26 @@ func (s *Server) open(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	if !o.ReadOnly {
-		q := launch.Options{Program: o.Program, Allow: o.Allow, Roots: o.Roots, Results: o.Roots[0], AtOnce: o.AtOnce, Log: s.log}
+		q := launch.Options{Program: o.Program, Env: o.Env, Allow: o.Allow, Roots: o.Roots, Results: o.Roots[0], AtOnce: o.AtOnce, Log: s.log}
 		if s.queue, err = launch.Open(filepath.Join(o.State, "launches"), q); err != nil {
 			return err
 		}
 	}
 	s.pages = page.New(page.Options{Lab: o.Lab, Version: o.Version, Asset: asset.Path, Tokens: !s.guard.Open()})
 	s.hardware = hardware.New(hardware.Options{Pages: s.pages, Store: s.store})
-	if _, err := s.store.Sync(ctx); err != nil {
+	s.guard.Meter("perflab_sync_seconds", "How long the newest look through the directories took.", func() float64 { return time.Duration(s.synced.Load()).Seconds() })
+	if err := s.sync(ctx); err != nil {
 		return fmt.Errorf("look through %s: %w", o.Roots[0], err)
 	}
-	s.handler = s.guard.Handler(s.mux(s.routes()))
-	s.guard.HandleShared(s.mux(shared(s.routes())))
+	a := api.Options{Store: s.store, Queue: s.queue, Guard: s.guard, Roots: o.Roots, Version: o.Version, ReadOnly: o.ReadOnly, Keep: o.Reserve, Log: s.log}
+	if s.api, err = api.New(a); err != nil {
+		return err
+	}
+	if s.served, err = s.routes(); err != nil {
+		return err
+	}
+	s.handler = s.guard.Handler(s.mux(s.served))
+	s.guard.HandleShared(s.mux(shared(s.served)))
 	return nil
 }
 
@@ -127,8 +148,38 @@ func (s *Server) Close() error {
 // Handler serves the laboratory to who comes through the guard.
 func (s *Server) Handler() http.Handler { return s.handler }
 
+// Routes are the addresses that are served.
+func (s *Server) Routes() []page.Route { return s.served }
+
 // Guard is the server's, for what a terminal says of it.
 func (s *Server) Guard() *guard.Guard { return s.guard }
+
+// Queue is the server's launches; nil where it only reads.
+func (s *Server) Queue() *launch.Queue { return s.queue }
+
+// Going is how many launches are under way: they go on without the server.
+func (s *Server) Going() (n int) {
+	if s.queue == nil {
+		return 0
+	}
+	for _, l := range s.queue.List() {
+		if l.State == launch.Running {
+			n++
+		}
+	}
+	return n
+}
+
+// Notes are what of the laboratory is not as it was asked for, a sentence each.
+func (s *Server) Notes() []string {
+	notes := slices.Clone(s.store.Info().Notes)
+	if s.queue != nil {
+		if err := s.queue.ReadOnly(); err != nil {
+			notes = append(notes, err.Error())
+		}
+	}
+	return notes
+}
 
 // Store is the server's index.
 func (s *Server) Store() *store.Store { return s.store }
@@ -166,7 +217,7 @@ func (s *Server) follow(ctx context.Context) {
 			return
 		case <-every.C:
 		}
-		_, err := s.store.Sync(ctx)
+		err := s.sync(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -179,6 +230,14 @@ func (s *Server) follow(ctx context.Context) {
 	}
 }
 
+// sync looks through the directories once.
+func (s *Server) sync(ctx context.Context) error {
+	began := time.Now()
+	_, err := s.store.Sync(ctx)
+	s.synced.Store(int64(time.Since(began)))
+	return err
+}
+
 // mux serves routes, each to who has its role.
 func (s *Server) mux(routes []page.Route) *http.ServeMux {
 	mux := http.NewServeMux()
@@ -187,9 +246,7 @@ func (s *Server) mux(routes []page.Route) *http.ServeMux {
 		if r.Stream {
 			h = s.guard.Stream(h)
 		}
-		if r.Limit > 0 {
-			h = s.guard.Body(r.Limit, h)
-		}
+		h = s.guard.Body(r.Limit, h)
 		if !r.Open {
 			h = s.guard.Need(r.Role, h)
 		}

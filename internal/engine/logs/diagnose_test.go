@@ -258,6 +258,7 @@ func TestRepairFor(t *testing.T) {
 		{"vllm", "AssertionError: 100 is not divisible by 8", engine.Command{Engine: "vllm", Params: params{engine.TP: "2"}}, nil},
 		{"vllm", "the estimated maximum model length is 12345", engine.Command{Engine: "vllm"}, params{engine.MaxModelLen: "12336"}},
 		{"llamacpp", "allocating 10.00 MiB on device 0: cudaMalloc failed: out of memory", engine.Command{Engine: "llamacpp", Params: params{engine.MaxModelLen: "8192"}}, params{engine.MaxModelLen: "4096"}},
+		{"llamacpp", "ggml_backend_cuda_buffer_type_alloc_buffer: allocating 524288.00 MiB on device 0: cudaMalloc failed: out of memory", engine.Command{Engine: "llamacpp", Params: params{engine.ContextSize: "4194304", engine.GPULayers: "all"}}, params{engine.ContextSize: "2097152"}},
 		{"llamacpp", "allocating 10.00 MiB on device 0: cudaMalloc failed: out of memory", engine.Command{Engine: "llamacpp", Params: params{engine.MaxNumSeqs: "4"}}, params{engine.MaxNumSeqs: "2"}},
 	} {
 		f, ok := Diagnose(tt.engine, tt.log)
@@ -324,22 +325,23 @@ func TestRefusal(t *testing.T) {
 // configuration, and a good start, are not.
 func TestLlamacppRefusal(t *testing.T) {
 	want := map[string]string{
-		"refused-flag.log":       "error: invalid argument: --max-num-seqs",
-		"refused-value.log":      `error while handling argument "-np": stoi`,
-		"refused-cache-type.log": `error while handling argument "-ctk": Unsupported cache type: q3`,
-		"refused-flash.log":      `error while handling argument "-fa": error: unknown value for --flash-attn: 'maybe'`,
-		"refused-slots-0.log":    `error while handling argument "-np": error: invalid value for n_parallel`,
-		"refused-no-value.log":   `error while handling argument "-c": expected value for argument`,
-		"refused-removed.log":    `error while handling argument "--draft-max": the argument has been removed. use --spec-draft-n-max or --spec-ngram-mod-n-max`,
-		"refused-v-cache.log":    "llama_init_from_model: quantized V cache requires flash_attn to be enabled",
-		"refused-context.log":    "ggml_aligned_malloc: insufficient memory (attempted to allocate 781250.00 MB)",
-		"refused-slots.log":      "llama_init_from_model: failed to initialize the context: n_seq_max must be <= 256",
-		"refused-batch.log":      "src/llama-context.cpp:2273: GGML_ASSERT(n_outputs_max <= cparams.n_outputs_max) failed",
-		"broken-no-model.log":    "",
-		"broken-no-gguf.log":     "",
-		"broken-port.log":        "",
-		"start.log":              "",
-		"start-verbose.log":      "",
+		"refused-flag.log":        "error: invalid argument: --max-num-seqs",
+		"refused-value.log":       `error while handling argument "-np": stoi`,
+		"refused-cache-type.log":  `error while handling argument "-ctk": Unsupported cache type: q3`,
+		"refused-flash.log":       `error while handling argument "-fa": error: unknown value for --flash-attn: 'maybe'`,
+		"refused-slots-0.log":     `error while handling argument "-np": error: invalid value for n_parallel`,
+		"refused-no-value.log":    `error while handling argument "-c": expected value for argument`,
+		"refused-removed.log":     `error while handling argument "--draft-max": the argument has been removed. use --spec-draft-n-max or --spec-ngram-mod-n-max`,
+		"refused-v-cache.log":     "llama_init_from_model: quantized V cache requires flash_attn to be enabled",
+		"refused-context.log":     "ggml_aligned_malloc: insufficient memory (attempted to allocate 781250.00 MB)",
+		"refused-cuda-memory.log": "ggml_backend_cuda_buffer_type_alloc_buffer: allocating 524288.00 MiB on device 0: cudaMalloc failed: out of memory",
+		"refused-slots.log":       "llama_init_from_model: failed to initialize the context: n_seq_max must be <= 256",
+		"refused-batch.log":       "src/llama-context.cpp:2273: GGML_ASSERT(n_outputs_max <= cparams.n_outputs_max) failed",
+		"broken-no-model.log":     "",
+		"broken-no-gguf.log":      "",
+		"broken-port.log":         "",
+		"start.log":               "",
+		"start-verbose.log":       "",
 	}
 	files, err := filepath.Glob("../testdata/llamacpp/*.log")
 	if err != nil || len(files) != len(want) {

@@ -154,10 +154,12 @@ func defaultShare(c engine.Command) string {
 	return ""
 }
 
-// lessContext halves the context of llama.cpp, or else its slots.
+// lessContext halves the context of llama.cpp, by whichever parameter says it, or else its slots.
 func lessContext(_ *Failure, c engine.Command) map[string]string {
-	if r := halved(engine.MaxModelLen, c.Params[engine.MaxModelLen]); r != nil {
-		return r
+	for _, name := range []string{engine.ContextSize, engine.MaxModelLen, engine.MaxNumSeqs} {
+		if r := halved(name, c.Params[name]); r != nil {
+			return r
+		}
 	}
-	return halved(engine.MaxNumSeqs, c.Params[engine.MaxNumSeqs])
+	return nil
 }

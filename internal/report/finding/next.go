@@ -58,10 +58,20 @@ func moreLaunches(s outcome.Study) []string {
 			out = append(out, tooSmall(s.Race.Noise, c, c.Workload != primary(s), s.Objective.Better == "higher"))
 		}
 	}
-	if slices.ContainsFunc(s.Race.Unlaunched, func(e tune.Entry) bool { return e.Finding != nil && e.Finding.Kind == tune.NoLaunchLeft }) {
-		out = append(out, "Launch what the study names and had no launch: the line about it above says which budget has one for all.")
+	return append(out, launchNamed(s.Race.Unlaunched)...)
+}
+
+// launchNamed is what to do about what the study names and the budget had no launch for. How much
+// time is enough is not known: launches take as long as they take.
+func launchNamed(entries []tune.Entry) []string {
+	i := slices.IndexFunc(entries, func(e tune.Entry) bool { return e.Finding != nil && e.Finding.Kind == tune.NoLaunchLeft })
+	switch {
+	case i < 0:
+		return nil
+	case entries[i].Finding.Of > 0:
+		return []string{"Launch what the study names and had no launch: the line about it above says which budget has one for all."}
 	}
-	return out
+	return []string{"Launch what the study names and had no launch: give the study a larger budget, or name less."}
 }
 
 // ofBaseline reports whether a comparison is of what a reader would take in place of the baseline.

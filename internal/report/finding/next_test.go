@@ -32,7 +32,9 @@ func TestNext(t *testing.T) {
 	simulated := raceOf(tune.Comparison{Verdict: tune.NoDifference}, noise)
 	simulated.Simulated = true
 	unlaunched := raceOf(tune.Comparison{Verdict: tune.NoDifference}, noise)
-	unlaunched.Race.Unlaunched = []tune.Entry{{Label: "TP2", Finding: &tune.Finding{Kind: tune.NoLaunchLeft}}}
+	unlaunched.Race.Unlaunched = []tune.Entry{{Label: "TP2", Finding: &tune.Finding{Kind: tune.NoLaunchLeft, N: 12, Of: 14}}}
+	noTime := raceOf(tune.Comparison{Verdict: tune.NoDifference}, noise)
+	noTime.Race.Unlaunched = []tune.Entry{{Label: "TP2", Finding: &tune.Finding{Kind: tune.NoLaunchLeft, Seconds: 270}}}
 	void := raceOf(tune.Comparison{Verdict: tune.NoDifference}, noise)
 	void.Trials[0].Status = tune.Void
 	heldOut := raceOf(tune.Comparison{Verdict: tune.NoDifference}, noise)
@@ -55,6 +57,7 @@ func TestNext(t *testing.T) {
 		{"shown, and tested", tested, []string{"Serve it: bash out/trials/005/start.sh starts all 2 processes ... answer."}},
 		{"misses a bound", misses, nil},
 		{"without a launch for all", unlaunched, []string{"Launch what the study names ... which budget has one for all."}},
+		{"without the time for all", noTime, []string{"Launch what the study names ... give the study a larger budget, or name less."}},
 		{"void launches", void, []string{"Look at why 1 of 2 launches could not be believed (#5 first), ... again."}},
 		{"staged", outcome.Study{Strategy: "staged", Recommended: &outcome.Pick{Trial: 1}, Baseline: &outcome.Pick{Trial: 1}}, []string{"Repeat the launches: ... 8 launches (budget.trials)."}},
 		{"survey", outcome.Study{Strategy: "survey", Recommended: &outcome.Pick{Trial: 1}}, nil},

@@ -97,7 +97,7 @@ func TestErrors(t *testing.T) {
 			t.Errorf("%s: %v", order, err)
 		}
 	}
-	for _, fact := range []string{"started", "p99_ttft", "tag", "nothing", "gain"} {
+	for _, fact := range []string{"started", "p99_ttft", "path", "nothing", "gain"} {
 		if _, err := filter.GroupColumn(fact); err == nil {
 			t.Errorf("a list is grouped by %s", fact)
 		}

@@ -48,21 +48,34 @@ func Parse(text string, now time.Time) (*Filter, error) {
 	if len(text) > mostLength {
 		return nil, &Error{mostLength + 1, fmt.Sprintf("an expression has at most %d characters", mostLength)}
 	}
-	r := &reader{text: []rune(text), now: now}
 	f := &Filter{}
-	for {
+	err := each(text, now, func(_ string, t []term) { f.terms = append(f.terms, t...) })
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// each reads the parts of an expression, and gives each as it was written and as what must hold.
+func each(text string, now time.Time, take func(written string, t []term)) error {
+	r := &reader{text: []rune(text), now: now}
+	for n := 0; ; {
 		r.skip(" \t\n\r,")
 		if r.at == len(r.text) {
-			return f, nil
+			return nil
 		}
+		begin := r.at
 		t, err := r.term()
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if len(f.terms) == mostTerms {
-			return nil, r.errorf(r.at, "an expression has at most %d parts", mostTerms)
+		if n == mostTerms {
+			return r.errorf(r.at, "an expression has at most %d parts", mostTerms)
 		}
-		f.terms = append(f.terms, t...)
+		if len(t) > 0 { // else it is "and"
+			n++
+			take(string(r.text[begin:r.at]), t)
+		}
 	}
 }
 

@@ -192,14 +192,37 @@ func (o Order) SQL() (join, order Clause) {
 	return join, order
 }
 
-// GroupColumn is the SQL of a fact to group by.
+// GroupColumn is the SQL of a fact to group by, over e and what GroupJoin adds to it.
 func GroupColumn(name string) (string, error) {
 	f, wrong := find(strings.ToLower(name))
 	switch {
 	case wrong != "":
 		return "", &Error{1, fmt.Sprintf("a list cannot be grouped by %q: %s", name, wrong)}
+	case labelKind(f) != "":
+		return f.column, nil
 	case !f.Groupable() || f.figure != "":
 		return "", &Error{1, fmt.Sprintf("a list cannot be grouped by %s: use a fact that is a word, as engine, model or config", name)}
 	}
 	return f.column, nil
+}
+
+// GroupJoin is the join that the column of a fact to group by needs, "" for most. By tag or by issue
+// an entry is in a group for each that it has.
+func GroupJoin(name string) string {
+	f, _ := find(strings.ToLower(name))
+	kind := labelKind(f)
+	if kind == "" {
+		return ""
+	}
+	return " JOIN labels x ON x.entry=e.n AND x.kind=" + kind
+}
+
+// labelKind is the kind of labels that a fact is, as SQL; "" where it is none.
+func labelKind(f Field) string {
+	rest, ok := strings.CutPrefix(f.related, labelsOf)
+	if !ok {
+		return ""
+	}
+	kind, _, _ := strings.Cut(rest, " ")
+	return kind
 }

@@ -354,3 +354,22 @@ func FuzzFacts(f *testing.F) {
 		}
 	})
 }
+
+// TestFigureNames: what is kept of a summary are the figures that the metric table has.
+func TestFigureNames(t *testing.T) {
+	root := t.TempDir()
+	more := map[string]float64{"p99.9_itl_ms": 1, "p12_ttft_ms": 2, "goodput_rate": 3, "p012_ttft_ms": 4, "p101_ttft_ms": 5, "p99_ms": 6, "nonsense": 7, "pNaN_ttft_ms": 8, "_ttft_ms": 9}
+	storetest.Run{N: 1, Figures: more}.Write(t, root, "run")
+	kept := map[string]float64{}
+	for _, f := range facts(t, root)["run"].Figures {
+		if _, ok := more[f.Metric]; ok {
+			kept[f.Metric] = f.Value
+		}
+		if m, err := result.Lookup(f.Metric); err != nil || m.Name != f.Metric {
+			t.Errorf("the metric table has no %s", f.Metric)
+		}
+	}
+	if want := map[string]float64{"p99.9_itl_ms": 1, "p12_ttft_ms": 2, "goodput_rate": 3}; !maps.Equal(kept, want) {
+		t.Errorf("kept %v, want %v", kept, want)
+	}
+}

@@ -98,13 +98,13 @@ func (f *Facts) ofSeries(s *seriesFacts) {
 	}
 	f.figure(Points, float64(len(s.Points)))
 	for _, x := range s.Spread {
-		if m, err := result.Lookup(x.Metric); err == nil && len(f.Figures) < mostFigures {
-			f.Figures = append(f.Figures, Figure{Metric: m.Name, Value: x.Mean, Low: x.Low, High: x.High})
+		if isFigure(x.Metric) && len(f.Figures) < mostFigures {
+			f.Figures = append(f.Figures, Figure{Metric: x.Metric, Value: x.Mean, Low: x.Low, High: x.High})
 		}
 	}
 	if s.Max != nil {
 		metric := result.Search{Axis: s.Max.Load.Axis}.Figure()
-		if _, err := result.Lookup(metric); err == nil {
+		if isFigure(metric) {
 			f.figure(metric, s.Max.Load.Value)
 			f.Headline.Metric, f.Headline.Higher, f.Headline.Value = metric, true, new(s.Max.Load.Value)
 		}

@@ -142,12 +142,7 @@ func (t *Tree) list(dir string) *listing {
 	if !t.recent(info.ModTime()) {
 		l.mod = info.ModTime() // else it is read again
 	}
-	f, err := t.root.Open(dir)
-	if err != nil {
-		return &listing{err: err}
-	}
-	defer f.Close()
-	entries, err := f.ReadDir(-1)
+	entries, err := t.names(dir)
 	if err != nil {
 		return &listing{err: err}
 	}
@@ -163,6 +158,16 @@ func (t *Tree) list(dir string) *listing {
 	}
 	slices.Sort(l.dirs)
 	return l
+}
+
+// names reads a directory as lstat looks at a file: by its path.
+func (t *Tree) names(dir string) ([]fs.DirEntry, error) {
+	f, err := os.Open(filepath.Join(t.Dir, filepath.FromSlash(dir)))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return f.ReadDir(-1)
 }
 
 func (t *Tree) recent(mod time.Time) bool { return t.now.Sub(mod).Abs() < coarse }
@@ -264,8 +269,8 @@ func (t *Tree) stamp(dir string, files []string, in above, held bool) string {
 }
 
 // lstat tells of a file without opening it, by one system call where a Root takes some for each
-// directory above. No link is followed on the way but one that was put there since the walk
-// came by, and that costs nothing but a look.
+// directory above. A link that somebody puts on the way since the walk came by is followed, and
+// shows names and sizes at most: what files hold is read through the Root.
 func (t *Tree) lstat(at string) (fs.FileInfo, error) {
 	return os.Lstat(filepath.Join(t.Dir, filepath.FromSlash(at)))
 }

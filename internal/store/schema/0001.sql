@@ -72,8 +72,9 @@ CREATE TABLE figures (
     value DOUBLE PRECISION NOT NULL,
     low DOUBLE PRECISION,
     high DOUBLE PRECISION,
-    PRIMARY KEY (entry, metric)
-);
+    PRIMARY KEY (metric, entry)
+) WITHOUT ROWID;
+CREATE INDEX figures_entry ON figures (entry);
 
 CREATE TABLE labels (entry BIGINT NOT NULL, kind TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (entry, kind, value));
 

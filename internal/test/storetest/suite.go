@@ -193,7 +193,15 @@ func testPage(t *testing.T, open Opener) {
 func testGroups(t *testing.T, open Opener) {
 	s := open(t, some(t))
 	Sync(t, s)
+	for name, tags := range map[string][]string{"a": {"keep", "nightly"}, "b": {"keep"}} {
+		for _, tag := range tags {
+			if err := s.Mark(context.Background(), "ada", byName(t, s, name).ID, Tagged(tag)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 	for fact, counts := range map[string][]store.Group{
+		"tag":       {{Value: "keep", Count: 2}, {Value: "nightly", Count: 1}},
 		"engine":    {{Value: "", Count: 2}, {Value: "sglang", Count: 1}, {Value: "vllm", Count: 1}},
 		"simulated": {{Value: "false", Count: 3}, {Value: "true", Count: 1}},
 		"verdict":   {{Value: "sound", Count: 3}, {Value: "void", Count: 1}},
@@ -210,6 +218,27 @@ func testGroups(t *testing.T, open Opener) {
 		}
 		if !slices.Equal(got, counts) {
 			t.Errorf("%s: %+v, want %+v", fact, got, counts)
+		}
+	}
+	testCounts(t, s)
+}
+
+// testCounts: several facts counted at once are what each is by itself.
+func testCounts(t *testing.T, s *store.Store) {
+	facts := []string{"engine", "simulated", "verdict", "model", "config"}
+	all, err := s.Counts(context.Background(), store.Query{Filter: "verdict=sound"}, facts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fact := range facts {
+		one, err := s.Groups(context.Background(), store.Query{Filter: "verdict=sound"}, fact)
+		if err != nil || !slices.Equal(all[fact], one) {
+			t.Errorf("%s: %+v, want %+v (%v)", fact, all[fact], one, err)
+		}
+	}
+	for _, fact := range []string{"tag", "started", "nothing"} {
+		if _, err := s.Counts(context.Background(), store.Query{}, fact); err == nil {
+			t.Errorf("%s is counted with others", fact)
 		}
 	}
 }

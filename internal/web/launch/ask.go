@@ -12,6 +12,7 @@ import (
 	"perflab/internal/outcome"
 	"perflab/internal/redact"
 	"perflab/internal/source"
+	"perflab/internal/study"
 )
 
 // Submit puts a launch at the end of the queue, if all of it is right and allowed. What is not
@@ -51,6 +52,10 @@ func (q *Queue) submit(r Request, retryOf string) (Launch, error) {
 	q.soon()
 	return q.Get(l.ID)
 }
+
+// Study reads a study as a launch would, without asking for one: what is wrong with it or not
+// allowed is the error.
+func (q *Queue) Study(r StudyRequest) (*study.Study, error) { return q.make.parse(r) }
 
 // Check says what is wrong with a request, or not allowed, as Submit does, and gives the launch
 // that would be made.

@@ -41,20 +41,29 @@ func (m maker) checker() allow.Checker {
 	return allow.Checker{List: m.o.Allow, Dir: m.work, Roots: m.o.Roots}
 }
 
-// describeStudy looks at what a study names before anything of it is opened.
-func (m maker) describeStudy(l *Launch, r *StudyRequest) error {
+// parse reads a study as a launch would, of which nothing is opened before it is allowed.
+func (m maker) parse(r StudyRequest) (*study.Study, error) {
 	if len(r.Text) > mostText {
-		return fmt.Errorf("the study's text has %d bytes: a launched one has %d at most", len(r.Text), mostText)
+		return nil, fmt.Errorf("the study's text has %d bytes: a launched one has %d at most", len(r.Text), mostText)
 	}
 	if r.Strategy != "" && !slices.Contains(study.Strategies(), r.Strategy) {
-		return field.Errorf("strategy", "%q is not known: use %s", r.Strategy, strings.Join(study.Strategies(), ", "))
+		return nil, field.Errorf("strategy", "%q is not known: use %s", r.Strategy, strings.Join(study.Strategies(), ", "))
 	}
 	s, err := study.ParseAllowed(studyFile, []byte(r.Text), r.Strategy, m.checker().Study)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if s.Secrets().Text(r.Text) != r.Text {
-		return errors.New("the study holds a secret: leave it out, and let the administrator put it into the environment of perflab serve, which engines inherit")
+		return nil, errors.New("the study holds a secret: leave it out, and let the administrator put it into the environment of perflab serve, which engines inherit")
+	}
+	return s, nil
+}
+
+// describeStudy says what a study makes.
+func (m maker) describeStudy(l *Launch, r *StudyRequest) error {
+	s, err := m.parse(*r)
+	if err != nil {
+		return err
 	}
 	l.Kind, l.Name, l.Strategy = Study, s.Name, r.Strategy
 	l.Place, l.Simulated = placeOfStudy(s, m.lookup), s.Runtime.Modelled()

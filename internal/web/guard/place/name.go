@@ -131,3 +131,17 @@ func contentType(name string) (kind string, save bool) {
 	}
 	return "application/octet-stream", true
 }
+
+// CheckPortable is Check for names of files that travel: it also refuses what only other systems than
+// this one take for something else, and names that begin with a dot, which are hidden.
+func CheckPortable(name string) error {
+	if err := check(name, true); err != nil {
+		return err
+	}
+	for part := range strings.SplitSeq(name, "/") {
+		if strings.HasPrefix(part, ".") {
+			return &NameError{"has a part that begins with a dot"}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,269 @@
+package library
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"perflab/internal/cli/console"
+	"perflab/internal/durable"
+	"perflab/internal/store"
+	"perflab/internal/web"
+	"perflab/internal/web/allow"
+)
+
+type serveFlags struct {
+	web.Options
+	dirs    []string
+	proxies []string
+	allow   string
+	example bool
+	argued  bool // the token stands in the command line
+}
+
+const serveLong = `Serve what directories hold as a laboratory for a team: lists of runs and studies,
+comparisons, histories, imports, launches from a browser, and an API for scripts.
+
+The directories are those named, else those of PERFLAB_DIR, else perflab-out and runs
+here. They stay the truth: the server follows what comes, changes and goes in them, and
+its index is made anew of them at any time. Launches, imports and pushes go into the
+first of them.
+
+Without tokens the server listens on this machine alone, and everybody who reaches it
+there may do everything. For others it needs tokens (PERFLAB_TOKEN, --tokens or
+--new-token) and TLS (--certificate with --key, --make-certificate, or --proxy with the
+address of what ends TLS before it). docs/serve.md sets up a team in ten minutes.
+
+A launch is a process of its own. It goes on when the server ends, and the next server
+finds it. What launches may use stands in the file of --allow; without one they may use
+simulated engines, and engines by their usual names on this machine.
+
+Variables of the environment: PERFLAB_DIR (directories, joined by :), PERFLAB_TOKEN (as
+--token), PERFLAB_STORE (as --store), which no list of processes shows.`
+
+const serveExample = `  perflab serve
+  perflab serve perflab-out /data/runs
+  perflab serve /data/runs --listen :8790 --new-token --make-certificate
+  perflab serve /data/runs --host lab.example.org --proxy 127.0.0.1 --tokens /etc/perflab/tokens
+  perflab serve --print-allow > allow.yaml`
+
+var serveHelp = console.Help{Groups: []console.FlagGroup{
+	{Title: "What is served", Flags: "title read-only store state"},
+	{Title: "Who may come in", Flags: "listen host token tokens new-token proxy certificate key make-certificate"},
+	{Title: "Launches", Flags: "allow print-allow at-once"},
+}}
+
+// NewServe is perflab serve: the laboratory as a server.
+func NewServe(env console.Env) *cobra.Command {
+	f := &serveFlags{}
+	c := &cobra.Command{
+		Use:     "serve [DIR...]",
+		Short:   "Serve runs and studies to browsers: lists, comparisons, histories, launches, and an API",
+		Long:    serveLong,
+		Example: serveExample,
+		RunE: func(c *cobra.Command, args []string) error {
+			if f.example {
+				_, err := fmt.Fprint(env.Stdout, allow.Example)
+				return err
+			}
+			f.dirs, f.argued = args, c.Flags().Changed("token")
+			return f.run(c.Context(), env)
+		},
+	}
+	fs := c.Flags()
+	fs.SortFlags = false
+	fs.StringVar(&f.Guard.Listen, "listen", "127.0.0.1:8790", "address to listen on, host:port; :8790 is every address of this machine")
+	fs.StringArrayVar(&f.Guard.Hosts, "host", nil, "name by which browsers call the server, beside localhost (repeatable; default this machine's, where others reach it)")
+	fs.StringVar(&f.Guard.Token, "token", "", "one token, of somebody who administers; better PERFLAB_TOKEN, which other users do not see")
+	fs.StringVar(&f.Guard.Tokens, "tokens", "", "file of tokens, a line each: role (read, launch, administer), name, sha256:HASH")
+	fs.BoolVar(&f.Guard.NewToken, "new-token", false, "make a token at the first start, show it once, and keep its hash")
+	fs.StringArrayVar(&f.proxies, "proxy", nil, "address, or network, of a proxy that ends TLS; nobody else may connect then (repeatable)")
+	fs.StringVar(&f.Guard.Certificate, "certificate", "", "file of the TLS certificate, PEM; it is read again when it changes")
+	fs.StringVar(&f.Guard.Key, "key", "", "file of its key, PEM")
+	fs.BoolVar(&f.Guard.MakeCertificate, "make-certificate", false, "make a certificate, and print its fingerprint")
+	fs.StringVar(&f.allow, "allow", "", "file of what launches may use: images, files, hosts, hooks")
+	fs.BoolVar(&f.example, "print-allow", false, "print such a file with every key and what it means")
+	fs.IntVar(&f.AtOnce, "at-once", 1, "launches that run together, where they share no device")
+	fs.StringVar(&f.DSN, "store", "", "PostgreSQL for the index, postgres://user@host/database (default a file in .perflab below the first directory)")
+	fs.StringVar(&f.State, "state", "", "directory of keys, audit log and launches (default .perflab/server below the first directory)")
+	fs.BoolVar(&f.ReadOnly, "read-only", false, "nothing is launched, imported, marked or removed")
+	fs.StringVar(&f.Lab, "title", "", "name of the laboratory, at the head of each page")
+	console.GroupHelp(c, serveHelp)
+	return c
+}
+
+func (f *serveFlags) run(ctx context.Context, env console.Env) error {
+	if err := f.fill(env); err != nil {
+		return err
+	}
+	s, err := web.Open(ctx, f.Options)
+	if err != nil {
+		return err
+	}
+	for _, note := range s.Notes() {
+		fmt.Fprintf(env.Stderr, "perflab: %s\n", note)
+	}
+	if err = f.showToken(env, s.Guard().MadeToken()); err == nil {
+		err = s.Run(ctx, func(address string) { f.tell(env, s, address) })
+	}
+	if n := s.Going(); n > 0 {
+		fmt.Fprintf(env.Stderr, "perflab: launches under way: %d; they go on, and the next server finds them\n", n)
+	}
+	if err := s.Close(); err != nil {
+		return fmt.Errorf("close the laboratory: %w", err)
+	}
+	return err
+}
+
+// fill makes options of the flags and the environment.
+func (f *serveFlags) fill(env console.Env) error {
+	if f.argued {
+		fmt.Fprintf(env.Stderr, "perflab: warning: other users of this machine can see --token in the list of processes; %s and --tokens FILE are not seen\n", tokenVariable)
+	} else if f.Guard.Tokens == "" && !f.Guard.NewToken {
+		f.Guard.Token = env.Getenv(tokenVariable)
+	}
+	f.DSN = cmp.Or(f.DSN, env.Getenv(storeVariable))
+	var err error
+	for _, text := range f.proxies {
+		p, err := prefix(text)
+		if err != nil {
+			return console.Usage(err)
+		}
+		f.Guard.Proxies = append(f.Guard.Proxies, p)
+	}
+	if f.allow != "" {
+		if f.Allow, err = allow.Read(f.allow); err != nil {
+			return console.Usage(fmt.Errorf("--allow: %w", err))
+		}
+	}
+	if f.AtOnce < 1 {
+		return console.Usage(fmt.Errorf("--at-once is %d: at least one launch runs at a time", f.AtOnce))
+	}
+	if len(f.Guard.Hosts) == 0 && !loopback(f.Guard.Listen) {
+		if name, err := os.Hostname(); err == nil {
+			f.Guard.Hosts = []string{name}
+		}
+	}
+	f.Guard.State = cmp.Or(f.State, ".") // which stands for any, so that nothing is made before all is checked
+	if err := f.Guard.Validate(); err != nil {
+		return console.Usage(err)
+	}
+	if f.Roots, err = f.roots(env); err != nil {
+		return err
+	}
+	f.State = cmp.Or(f.State, filepath.Join(f.Roots[0], store.Folder, "server"))
+	f.Guard.State = f.State
+	f.Version, f.Program, f.Env = env.Version, env.Self, withoutSecrets(env.Environ)
+	f.Log = slog.New(slog.NewTextHandler(env.Stderr, nil))
+	return nil
+}
+
+// roots are the directories that are served. Where none is named and none is here, the one that
+// bench and tune write to is made: the first visit says how to get the first run.
+func (f *serveFlags) roots(env console.Env) ([]string, error) {
+	if len(f.dirs) == 0 && env.Getenv(dirVariable) == "" && !f.ReadOnly {
+		missing := true
+		for _, dir := range usualDirs {
+			_, err := os.Stat(dir)
+			missing = missing && os.IsNotExist(err)
+		}
+		if missing {
+			if err := durable.MkdirAll(usualDirs[0]); err != nil {
+				return nil, fmt.Errorf("make the directory of results: %w", err)
+			}
+		}
+	}
+	return directories(env, f.dirs)
+}
+
+// loopback says that an address to listen on is one that only this machine reaches.
+func loopback(listen string) bool {
+	host, _, err := net.SplitHostPort(listen)
+	ip, _ := netip.ParseAddr(host) // the zero value is none
+	return err != nil || host == "localhost" || ip.IsLoopback()
+}
+
+// prefix reads an address or a network.
+func prefix(text string) (netip.Prefix, error) {
+	if p, err := netip.ParsePrefix(text); err == nil {
+		return p, nil
+	}
+	a, err := netip.ParseAddr(text)
+	if err != nil {
+		return netip.Prefix{}, fmt.Errorf("--proxy %q is no address, such as 127.0.0.1, and no network, such as 10.0.0.0/24", text)
+	}
+	return netip.PrefixFrom(a, a.BitLen()), nil
+}
+
+// withoutSecrets is the environment that launches get: those who may launch do not administer.
+func withoutSecrets(environ []string) []string {
+	return slices.DeleteFunc(slices.Clone(environ), func(pair string) bool {
+		name, _, _ := strings.Cut(pair, "=")
+		return name == tokenVariable || name == storeVariable
+	})
+}
+
+// firstTokenFile is where a token that was made is, if no terminal could show it.
+const firstTokenFile = "first-token"
+
+// showToken shows a token that was made: this once on a terminal, which nobody keeps. What is no
+// terminal is a log as a rule, so there it goes into a file that the server's user alone reads.
+func (f *serveFlags) showToken(env console.Env, token string) error {
+	if token == "" {
+		return nil
+	}
+	if console.IsTerminal(env.Data()) {
+		_, err := fmt.Fprintf(env.Data(), "Token of admin, shown this once: %s\n", token)
+		return err
+	}
+	path := filepath.Join(f.State, firstTokenFile)
+	if err := durable.WriteFile(path, []byte(token+"\n"), 0o600); err != nil {
+		return fmt.Errorf("keep the first token: %w", err)
+	}
+	fmt.Fprintf(env.Stdout, "Token of admin: in %s, since this is no terminal; read it and remove the file\n", path)
+	return nil
+}
+
+// tell says where the server is.
+func (f *serveFlags) tell(env console.Env, s *web.Server, address string) {
+	fmt.Fprintf(env.Stdout, "Laboratory: %s\n", f.reachable(address))
+	if f.Guard.MakeCertificate {
+		fmt.Fprintf(env.Stdout, "Certificate: made by this server; its SHA-256 fingerprint, which a browser shows too:\n  %s\n", s.Guard().Fingerprint())
+	}
+	fmt.Fprintf(env.Stdout, "Directories: %s\n", strings.Join(f.Roots, ", "))
+	if s.Guard().Open() {
+		fmt.Fprintln(env.Stdout, "Tokens: none; everybody on this machine may do everything")
+	}
+	fmt.Fprintln(env.Stdout, "An interrupt (Ctrl-C) ends the server; launches go on")
+}
+
+// reachable is an address that a browser can open: a server on all addresses is called by its name.
+func (f *serveFlags) reachable(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return address
+	}
+	ip, err := netip.ParseAddr(u.Hostname())
+	if err != nil || !ip.IsUnspecified() {
+		return address
+	}
+	name := "localhost"
+	if len(f.Guard.Hosts) > 0 {
+		name = f.Guard.Hosts[0]
+	}
+	if _, _, err := net.SplitHostPort(name); err != nil {
+		name = net.JoinHostPort(name, u.Port())
+	}
+	u.Host = name
+	return u.String()
+}
