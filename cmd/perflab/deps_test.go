@@ -108,6 +108,7 @@ var tests = map[string]map[string]string{
 	"tune/staged":         {"stat": "random studies"},
 	"web/runs":            {"web": "pages are served as they are", "rundir": "a run that is under way", "gauge": "and what is read of its engine", "durable": "a series that somebody is at work on"},
 	"web/guard/meter":     {"prometheus": "what is written is read again"},
+	"web/hardware":        {"web": "pages are looked at as the server gives them", "web/asset": "and what they load"},
 	"web/history":         {"web": "pages are looked at as the server gives them"},
 	"web/versus":          {"web": "pages are looked at as the server gives them", "rundir": "runs to compare", "verdict": "and what they are worth"},
 	"web/studies":         {"web": "screens are served behind the guard", "tune/journal": "a study that somebody is at work on", "web/allow": "what a launched study may use"},
