@@ -101,6 +101,7 @@ var tests = map[string]map[string]string{
 	"web/asset":           {"web/figure": "plots of every kind are looked at"},
 	"tune/journal":        {"tune/staged": "a search that is interrupted"},
 	"tune/staged":         {"stat": "random studies"},
+	"web":                 {"push": "directories are pushed to a server that is killed"},
 	"web/runs":            {"web": "pages are served as they are", "rundir": "a run that is under way", "gauge": "and what is read of its engine"},
 	"web/guard/meter":     {"prometheus": "what is written is read again"},
 	"web/versus":          {"web": "pages are looked at as the server gives them", "rundir": "runs to compare", "verdict": "and what they are worth"},
