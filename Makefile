@@ -58,6 +58,7 @@ docs:
 	$(GO) test ./internal/cli -run 'TestGenerated' -update
 	$(GO) test ./internal/result -run 'TestMetricsReference' -update
 	$(GO) test ./internal/interop/translate -run 'TestDocuments' -update
+	$(GO) test ./internal/web -run 'TestOpenAPI' -update
 
 # The documents as a site of static pages: bin/docs-site/index.html, or make docs-site SITE=DIR.
 SITE ?= $(CURDIR)/bin/docs-site

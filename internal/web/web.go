@@ -22,6 +22,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"perflab/internal/store"
@@ -29,6 +30,7 @@ import (
 	"perflab/internal/web/api"
 	"perflab/internal/web/asset"
 	"perflab/internal/web/guard"
+	"perflab/internal/web/guard/place"
 	"perflab/internal/web/launch"
 	"perflab/internal/web/page"
 )
@@ -59,8 +61,14 @@ type Server struct {
 	api     *api.API
 	pages   *page.Pages
 	handler http.Handler
+	served  []page.Route
+	synced  atomic.Int64 // ns that the newest look through the directories took
 	log     *slog.Logger
+	disk    place.Disk
 }
+
+// usualReserve is what stays free of a disk for what is measured.
+const usualReserve = 1 << 30
 
 // followEvery is how often the directories are looked through. A look at 10,000 runs that are as
 // they were costs a small part of it.
@@ -73,7 +81,7 @@ func Open(ctx context.Context, o Options) (*Server, error) {
 	}
 	o.State = cmp.Or(o.State, filepath.Join(o.Roots[0], ".perflab", "server"))
 	o.Guard.State = cmp.Or(o.Guard.State, o.State)
-	s := &Server{o: o, log: o.Log}
+	s := &Server{o: o, log: o.Log, disk: place.Disk{Keep: cmp.Or(o.Reserve, usualReserve)}}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -100,19 +108,19 @@ func (s *Server) open(ctx context.Context, o Options) (err error) {
 		}
 	}
 	s.pages = page.New(page.Options{Lab: o.Lab, Version: o.Version, Asset: asset.Path, Tokens: !s.guard.Open()})
-	if _, err := s.store.Sync(ctx); err != nil {
+	s.guard.Meter("perflab_sync_seconds", "How long the newest look through the directories took.", func() float64 { return time.Duration(s.synced.Load()).Seconds() })
+	if err := s.sync(ctx); err != nil {
 		return fmt.Errorf("look through %s: %w", o.Roots[0], err)
 	}
 	a := api.Options{Store: s.store, Queue: s.queue, Guard: s.guard, Roots: o.Roots, Version: o.Version, ReadOnly: o.ReadOnly, Keep: o.Reserve, Log: s.log}
 	if s.api, err = api.New(a); err != nil {
 		return err
 	}
-	routes, err := s.routes()
-	if err != nil {
+	if s.served, err = s.routes(); err != nil {
 		return err
 	}
-	s.handler = s.guard.Handler(s.mux(routes))
-	s.guard.HandleShared(s.mux(shared(routes)))
+	s.handler = s.guard.Handler(s.mux(s.served))
+	s.guard.HandleShared(s.mux(shared(s.served)))
 	return nil
 }
 
@@ -134,8 +142,14 @@ func (s *Server) Close() error {
 // Handler serves the laboratory to who comes through the guard.
 func (s *Server) Handler() http.Handler { return s.handler }
 
+// Routes are the addresses that are served.
+func (s *Server) Routes() []page.Route { return s.served }
+
 // Guard is the server's, for what a terminal says of it.
 func (s *Server) Guard() *guard.Guard { return s.guard }
+
+// Queue is the server's launches; nil where it only reads.
+func (s *Server) Queue() *launch.Queue { return s.queue }
 
 // Going is how many launches are under way: they go on without the server.
 func (s *Server) Going() (n int) {
@@ -197,7 +211,7 @@ func (s *Server) follow(ctx context.Context) {
 			return
 		case <-every.C:
 		}
-		_, err := s.store.Sync(ctx)
+		err := s.sync(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -208,6 +222,14 @@ func (s *Server) follow(ctx context.Context) {
 			s.log.Error("the directories cannot be followed", "error", err)
 		}
 	}
+}
+
+// sync looks through the directories once.
+func (s *Server) sync(ctx context.Context) error {
+	began := time.Now()
+	_, err := s.store.Sync(ctx)
+	s.synced.Store(int64(time.Since(began)))
+	return err
 }
 
 // mux serves routes, each to who has its role.

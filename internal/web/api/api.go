@@ -3,7 +3,6 @@
 //
 //	a, err := api.New(api.Options{Store: store, Queue: queue, Guard: guard, Roots: roots})
 //	routes := a.Routes()
-//	doc := api.Document(routes, "1.2.0") // OpenAPI 3.1
 //
 // Invariants: what a route takes and gives are Go types, of which the document is made, so that neither
 // can say something else; what has no value is absent or null, never zero; what a simulator made says so;

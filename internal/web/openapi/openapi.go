@@ -1,7 +1,7 @@
 // Package openapi describes an API in the words of OpenAPI 3.1, from its routes and the Go types that
 // they take and give.
 //
-//	b, err := openapi.Document(routes, "1.2.0")
+//	b, err := openapi.Document(routes)
 //
 // Invariants: the same routes give the same bytes; a route that has no description is left out; a type
 // whose JSON nobody can tell from its fields is an error, and not an empty schema.
@@ -22,8 +22,8 @@ import (
 	"perflab/internal/web/page"
 )
 
-// Document is the OpenAPI document of routes, for a version of perflab.
-func Document(routes []page.Route, version string) ([]byte, error) {
+// Document is the OpenAPI document of routes.
+func Document(routes []page.Route) ([]byte, error) {
 	s := &schemas{named: object{}, types: map[string]reflect.Type{}}
 	paths := object{}
 	for _, r := range routes {
@@ -48,10 +48,10 @@ func Document(routes []page.Route, version string) ([]byte, error) {
 	}
 	doc := object{
 		"openapi": "3.1.0",
-		"info": object{"title": "perflab", "version": version,
+		"info": object{"title": "perflab", "version": "1",
 			"description": "The API of a laboratory's server (perflab serve). Addresses and fields are added within v1, and none is taken away: a client passes over what it does not know. Times are of UTC, in RFC 3339. What has no value is absent or null, never zero."},
 		"paths": paths,
-		"components": object{"schemas": s.named, "securitySchemes": object{
+		"components": object{"schemas": s.named, "responses": usualResponses(), "securitySchemes": object{
 			"token": object{"type": "http", "scheme": "bearer", "description": "A token of the laboratory. A server without tokens, which serves its own machine alone, needs none."}}},
 		"security": []any{object{"token": []any{}}, object{}},
 	}
@@ -101,19 +101,25 @@ var usual = map[int]string{
 }
 
 func (s *schemas) problems(responses object, r page.Route) {
-	content := object{"application/json": object{"schema": object{"$ref": "#/components/schemas/PageProblem"}}}
-	if strings.HasPrefix(r.Pattern, "HEAD ") {
-		content = nil
+	for status := range usual {
+		name := strconv.Itoa(status)
+		responses[name] = object{"$ref": "#/components/responses/" + name}
 	}
-	for _, all := range []map[int]string{usual, r.Doc.Errors} {
-		for status, text := range all {
-			answer := object{"description": text}
-			if content != nil {
-				answer["content"] = content
-			}
-			responses[strconv.Itoa(status)] = answer
-		}
+	for status, text := range r.Doc.Errors {
+		responses[strconv.Itoa(status)] = problemResponse(text)
 	}
+}
+
+func problemResponse(text string) object {
+	return object{"description": text, "content": object{"application/json": object{"schema": object{"$ref": "#/components/schemas/Problem"}}}}
+}
+
+func usualResponses() object {
+	all := object{}
+	for status, text := range usual {
+		all[strconv.Itoa(status)] = problemResponse(text)
+	}
+	return all
 }
 
 func (s *schemas) content(v any, media string) (object, error) {

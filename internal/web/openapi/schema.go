@@ -117,10 +117,11 @@ func (s *schemas) reference(t reflect.Type) (object, error) {
 	return ref, nil
 }
 
-// nameOf is the name of a type in the document: those of the API alone, others with their package.
+// nameOf is the name of a type in the document: those of the API alone, others with their package, where
+// that does not say the same twice.
 func nameOf(t reflect.Type) string {
 	pkg := t.PkgPath()[strings.LastIndex(t.PkgPath(), "/")+1:]
-	if pkg == "api" || pkg == "" {
+	if pkg == "api" || pkg == "page" || pkg == "" || strings.ToLower(t.Name()) == pkg {
 		return t.Name()
 	}
 	return strings.ToUpper(pkg[:1]) + pkg[1:] + t.Name()
