@@ -107,6 +107,8 @@ var tests = map[string]map[string]string{
 	"tune/journal":        {"tune/staged": "a search that is interrupted"},
 	"tune/staged":         {"stat": "random studies"},
 	"web/runs":            {"web": "pages are served as they are", "rundir": "a run that is under way", "gauge": "and what is read of its engine", "durable": "a series that somebody is at work on"},
+	"web":                 {"push": "directories are pushed to a server that is killed"},
+	"web/runs":            {"web": "pages are served as they are", "rundir": "a run that is under way", "gauge": "and what is read of its engine"},
 	"web/guard/meter":     {"prometheus": "what is written is read again"},
 	"web/hardware":        {"web": "pages are looked at as the server gives them", "web/asset": "and what they load"},
 	"web/history":         {"web": "pages are looked at as the server gives them"},
