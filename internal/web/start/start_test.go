@@ -1,6 +1,9 @@
+//go:build unix
+
 package start_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"io"
@@ -9,7 +12,10 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"os/signal"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"perflab/examples"
@@ -28,6 +34,13 @@ import (
 func TestMain(m *testing.M) {
 	launch.Main()
 	if len(os.Args) > 1 && (os.Args[1] == "tune" || os.Args[1] == "bench") {
+		if slices.Contains(os.Args, "--model=wait") { // until it is asked to end
+			asked := make(chan os.Signal, 1)
+			signal.Notify(asked, os.Interrupt, syscall.SIGTERM)
+			os.Stderr.WriteString("ready\n")
+			<-asked
+			os.Exit(130)
+		}
 		os.Stderr.WriteString("stand-in for perflab " + os.Args[1] + " \x1b[31m<script>alert(1)</script>\n")
 		os.Exit(4)
 	}
@@ -148,8 +161,39 @@ func TestQueue(t *testing.T) {
 	}
 }
 
-// ended waits until a launch has ended: its page then has no stream.
+// TestActs: who may launch stops what runs, and orders and cancels what waits.
+func TestActs(t *testing.T) {
+	lab := serve(t, nil)
+	bench := func(model string) string {
+		a := post(t, lab.URL+"/launch/bench", url.Values{"do": {"start"}, "model": {model}, "name": {"bench " + model}})
+		a.want(t, 303)
+		return a.where
+	}
+	first, second, third := bench("wait"), bench("second"), bench("third")
+	hear(t, lab.URL, first, "ready")
+	get(t, lab.URL+"/launch").want(t, 200, "1 running, 2 waiting, 3 in all", "waits for bench wait", "1. in the queue", "2. in the queue", second+"/cancel", third+"/first", "!"+second+"/first")
+	post(t, lab.URL+third+"/first", nil).want(t, 303)
+	get(t, lab.URL+third).want(t, 200, "1. in the queue")
+	post(t, lab.URL+second+"/cancel", nil).want(t, 303)
+	get(t, lab.URL+second).want(t, 200, "cancelled by local before it began", second+"/retry")
+	post(t, lab.URL+first+"/stop", nil).want(t, 303)
+	ended(t, lab.URL, first)
+	get(t, lab.URL+first).want(t, 200, "exit status 130: stopped; what was measured is kept", "local, ")
+	post(t, lab.URL+first+"/resume", nil).want(t, 409, "retry it")
+	ended(t, lab.URL, third)
+	if got := audited(t, lab.Guard()); got != "resume launch refused, stop launch done, cancel launch done, first launch done, launch done, launch done, launch done" {
+		t.Errorf("the audit log has %s", got)
+	}
+}
+
+// ended waits until a launch has ended: then nothing more comes of its page's events.
 func ended(t *testing.T, server, where string) {
+	t.Helper()
+	hear(t, server, where, "event: end")
+}
+
+// hear waits until the events of a launch's page say something.
+func hear(t *testing.T, server, where, text string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -162,10 +206,13 @@ func ended(t *testing.T, server, where string) {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	b, err := io.ReadAll(resp.Body) // until nothing more comes
-	if err != nil || !strings.Contains(string(b), "event: end") {
-		t.Fatalf("%v: %s", err, b)
+	lines := bufio.NewScanner(resp.Body)
+	for lines.Scan() {
+		if strings.Contains(lines.Text(), text) {
+			return
+		}
 	}
+	t.Fatalf("the events of %s end without %q: %v", where, text, lines.Err())
 }
 
 func TestStudy(t *testing.T) {
