@@ -24,7 +24,7 @@ import (
 // which must come out nowhere.
 var canaries = []string{
 	"env OPENAI_API_KEY", "env MY_API_TOKEN", "env HTTPS_PROXY", "env DATABASE_URL", "env PGPASS", "env KEYFILE_B64",
-	"flag --header Authorization", "flag --header X-Innocent", "flag --extra-body", "flag --metadata", "flag --label", "flag --endpoint", "flag --base-url", "flag --command",
+	"flag --header Authorization", "flag --header X-Innocent", "flag --extra-body", "flag --metadata", "flag --label", "flag --endpoint", "flag --base-url", "flag --push", "flag --command",
 	"study engines.env name", "study engines.env URL", "study engines.flags", "study engines.file", "study comment", "study title",
 	"engine log", "engine usage error", "server error", "imported text", "imported JSON",
 }
@@ -161,6 +161,7 @@ func TestCanary(t *testing.T) {
 			"--out", run, "--html", filepath.Join(out, "run.html"), "--parquet", filepath.Join(out, "run.parquet")),
 		append(slices.Clone(bench), "--repeat", "2", "--out", filepath.Join(out, "repeat")),
 		{"bench", "--base-url", "http://u:" + canary("flag --base-url") + "@h/?key=" + canary("flag --base-url"), "--model", "m"},
+		{"bench", "--base-url", server.URL, "--model", "m", "--push", "https://u:" + canary("flag --push") + "@h"},
 		{"bench", "--base-url", server.URL, "--model", "m", "--endpoint", "/v1/chat/completions?key=" + canary("flag --endpoint")},
 		{"bench", "--base-url", server.URL, "--model", "m", "--extra-body", `{"api_key":"` + canary("flag --extra-body") + `"`},
 		{"report", run, "--format", "md"},

@@ -103,7 +103,7 @@ func (f *initFlags) write(env console.Env, file draft.File) error {
 		}
 	}
 	fmt.Fprintln(env.Stdout, f.out)
-	for _, n := range append(file.Notes, fmt.Sprintf("Next: perflab tune %[1]s --check, then perflab tune %[1]s", f.out)) {
+	for _, n := range append(file.Notes, fmt.Sprintf("Next: perflab tune %[1]s --check, then perflab tune %[1]s; perflab serve shows it in a browser as it goes", f.out)) {
 		fmt.Fprintln(env.Stderr, n)
 	}
 	return nil

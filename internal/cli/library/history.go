@@ -66,6 +66,9 @@ func NewHistory(env console.Env) *cobra.Command {
 	fs.BoolVar(&f.all, "all", false, "list configurations with a single run too")
 	fs.BoolVar(&f.asJSON, "json", false, "print points, changes and standings as JSON")
 	f.add(c)
+	c.ValidArgsFunction = f.expressions(env)
+	complete(c, "metric", metricNames)
+	complete(c, "fail-if", func() []string { return []string{"worse", "suspected", "stale"} })
 	return c
 }
 

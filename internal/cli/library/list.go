@@ -60,6 +60,10 @@ func NewList(env console.Env) *cobra.Command {
 	fs.BoolVar(&f.json, "json", false, "print entries with all that is known of them, and the shown figures, as JSON")
 	fs.BoolVar(&f.csv, "csv", false, "print the columns as CSV, with whole values")
 	f.add(c)
+	c.ValidArgsFunction = f.expressions(env)
+	complete(c, "sort", listing.Names)
+	complete(c, "columns", listing.Names)
+	complete(c, "kind", kindNames)
 	return c
 }
 

@@ -63,6 +63,7 @@ func NewTag(env console.Env) *cobra.Command {
 	c.Flags().BoolVar(&pin, "pin", false, "keep them at the top of lists")
 	c.Flags().BoolVar(&unpin, "unpin", false, "no more")
 	p.add(c)
+	c.ValidArgsFunction = p.entries(env)
 	return c
 }
 
@@ -156,6 +157,7 @@ is kept, as with perflab tag.`,
 	fs.StringVar(&resolve, "resolve", "", "ID of an issue that the entry has no more")
 	fs.BoolVar(&clear, "clear", false, "take the note away")
 	p.add(c)
+	c.ValidArgsFunction = p.entries(env)
 	return c
 }
 

@@ -37,6 +37,7 @@ it needs --yes. What goes on, and what is a part of a study that goes on, is ref
 	c.Flags().BoolVar(&f.undo, "undo", false, "move back from the trash")
 	c.Flags().BoolVar(&f.trash, "trash", false, "list what is in the trash")
 	f.add(c)
+	c.ValidArgsFunction = f.entries(env)
 	return c
 }
 

@@ -34,6 +34,7 @@ the whole report.`,
 	c.Flags().SortFlags = false
 	c.Flags().BoolVar(&asJSON, "json", false, "print all of it as JSON, with every figure")
 	p.add(c)
+	c.ValidArgsFunction = p.entries(env)
 	return c
 }
 
