@@ -138,7 +138,12 @@ func TestOne(t *testing.T) {
 	root := t.TempDir()
 	nightly(t, root)
 	l, key := lab(t, root, web.Options{})
+	_, before := get(t, l.URL+"/history/"+key)
+	get(t, l.URL+"/history?single=1") // from which on its configuration is known
 	_, body := get(t, l.URL+"/history/"+key)
+	if len(before) != len(body) {
+		t.Error("the page differs once the list was made")
+	}
 	for _, text := range []string{"Output token throughput is worse since build-24", "confirmed", "build-23</a> and <a", "alone=1&amp;run=", "E-divisive", "All points (40)", "data-chart", `<span class="tag void">void</span>`,
 		"SIMULATED, random", "build-39", "Mean TPOT", "/history/rule"} {
 		if !strings.Contains(body, text) {
