@@ -1,6 +1,8 @@
 package store_test
 
 import (
+	"errors"
+	"io/fs"
 	"strings"
 	"testing"
 
@@ -34,6 +36,8 @@ func TestPostgresGoneAndBack(t *testing.T) {
 	} {
 		if err := attempt(); err == nil || !strings.Contains(err.Error(), "the index postgres://") || strings.Contains(err.Error(), "secret-word") {
 			t.Errorf("%v", err)
+		} else if _, ok := errors.AsType[*store.UnreachableError](err); !ok || errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%T %v", err, err)
 		}
 	}
 	server.Start(t)

@@ -16,9 +16,12 @@ import (
 	"perflab/internal/web/launch"
 )
 
-// TestMain makes this program what a queue starts as perflab.
+// TestMain makes this program what a queue starts as perflab, and a server that tests kill.
 func TestMain(m *testing.M) {
 	launch.Main()
+	if root := os.Getenv(victim); root != "" {
+		serveUntilKilled(root)
+	}
 	if len(os.Args) > 1 && (os.Args[1] == "tune" || os.Args[1] == "bench") {
 		fmt.Fprintln(os.Stderr, "stand-in for perflab "+os.Args[1], webtest.Bad)
 		os.Exit(4)

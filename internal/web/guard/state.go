@@ -30,7 +30,7 @@ func lockState(dir string) (*os.File, error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		if err := durable.MkdirAll(dir); err != nil {
-			return nil, fmt.Errorf("make the state directory: %w", err)
+			return nil, field.Errorf("state", "cannot be made: %v. The server keeps its keys and its audit log there: give a directory that can be written to", err)
 		}
 		if err := os.Chmod(dir, 0o700); err != nil {
 			return nil, fmt.Errorf("close the state directory to others: %w", err)
@@ -44,7 +44,7 @@ func lockState(dir string) (*os.File, error) {
 	}
 	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("open the state directory: %w", err)
+		return nil, field.Errorf("state", "cannot be written to: %v. The server keeps its keys and its audit log there: give a directory that can be", err)
 	}
 	for range lockTries {
 		if ok, err := durable.Hold(lock); ok || err != nil { // a file system without locks leaves it to the user

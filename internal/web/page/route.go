@@ -73,6 +73,13 @@ func ProblemOf(err error) *Problem {
 	if e, ok := errors.AsType[*field.Error](err); ok {
 		return &Problem{Status: http.StatusBadRequest, Text: e.Error()}
 	}
+	if u, ok := errors.AsType[interface {
+		error
+		Unavailable() bool
+		Hint() string
+	}](err); ok && u.Unavailable() {
+		return &Problem{Status: http.StatusServiceUnavailable, Text: err.Error(), Hint: u.Hint()}
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return &Problem{Status: http.StatusNotFound, Text: err.Error(), Hint: "It may have been moved or deleted a moment ago: look at the list again."}
 	}
