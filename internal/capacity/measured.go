@@ -164,7 +164,7 @@ func Hold(ctx context.Context, e store.Entry) (Check, error) {
 	if err != nil {
 		return out, err
 	}
-	n := int(min(max(float64(e.Requests), leastRequests), mostRequests))
+	n, cut := heldRequests(e)
 	spec := workload.Spec{Dataset: "random", Seed: 1, NumPrompts: n, RandomInputLen: a.Input, RandomOutputLen: a.Output, MaxConcurrency: e.Limit, IgnoreEOS: true}
 	if e.Rate > 0 {
 		spec.Rate = workload.Rate(e.Rate)
@@ -183,6 +183,9 @@ func Hold(ctx context.Context, e store.Entry) (Check, error) {
 	}
 	out.Row, out.Outside = t.Rows[0], t.Rows[0].Outside
 	for _, m := range metrics() {
+		if cut && (m == MeanTTFT || m == P99TTFT) { // of a shorter queue
+			continue
+		}
 		if was := value(e, m); was > 0 {
 			if p, ok := out.Row.Figures[m]; ok && !math.IsNaN(p.Value) {
 				out.Off[m] = p.Value/was - 1
@@ -190,6 +193,20 @@ func Hold(ctx context.Context, e store.Entry) (Check, error) {
 		}
 	}
 	return out, nil
+}
+
+// heldBurst bounds the requests of a prediction of a run that sent all at once.
+const heldBurst = 2000
+
+// heldRequests is how many requests a run is predicted with. A steady load keeps its figures with
+// fewer; where all were sent at once the queue is as long as they are many, and cut says that
+// it is shorter than the run's.
+func heldRequests(e store.Entry) (n int, cut bool) {
+	n = max(e.Requests, int(value(e, "completed")))
+	if e.Rate > 0 || e.Limit > 0 && e.Limit < n {
+		return max(leastRequests, min(n, max(mostRequests, 4*e.Limit), heldBurst)), false
+	}
+	return min(n, heldBurst), n > heldBurst
 }
 
 // askOf is the question that a run answers.

@@ -70,6 +70,17 @@ func TestHold(t *testing.T) {
 	if _, ok := c.Off["request_throughput"]; ok {
 		t.Error("a figure that the run does not have has a distance")
 	}
+	burst := run("burst", 4000, 900)
+	burst.Limit, burst.Requests = 0, 2500
+	burst.Figures["completed"] = scan.Figure{Value: 2500}
+	burst.Figures["total_input_tokens"], burst.Figures["total_output_tokens"] = scan.Figure{Value: 2500 * 32}, scan.Figure{Value: 2500 * 8}
+	c, err = capacity.Hold(t.Context(), burst)
+	if err != nil || c.Row.Concurrency != 0 {
+		t.Fatalf("a burst: %v", err)
+	}
+	if _, ok := c.Off[capacity.MeanTTFT]; ok {
+		t.Error("TTFT of a shorter queue is held against the run's")
+	}
 	for says, change := range map[string]func(*store.Entry){
 		"serving command": func(e *store.Entry) { e.Command = "" },
 		"hardware":        func(e *store.Entry) { e.Hardware = "NVIDIA H100" },

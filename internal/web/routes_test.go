@@ -51,6 +51,15 @@ read shared   GET /compare.json
 read shared   GET /compare.md
 read          POST /compare/share
 
+read          GET /history
+read          GET /history/rule
+read          GET /history/{key}
+read          GET /history/{key}/points.csv
+read          GET /history/{key}/points.json
+launch        POST /history/{key}/note
+read          GET /hardware
+read          GET /hardware/events
+
 read          GET /studies
 read          GET /studies/events
 read shared   GET /study/{id}

@@ -105,13 +105,30 @@ func (s *screen) lines(ctx context.Context, o trend.Options) ([]trend.Line, erro
 	return lines, nil
 }
 
+// narrowed adds to a filter the configuration of a key, where the list that was made last has it:
+// then no others are read.
+func (s *screen) narrowed(filter, key string) string {
+	if !s.kept.mu.TryLock() { // a list is made just now, which takes longer
+		return filter
+	}
+	defer s.kept.mu.Unlock()
+	for _, l := range s.kept.lines {
+		if l.Key == key {
+			return strings.TrimSpace(filter + " config=" + quoted(l.Config))
+		}
+	}
+	return filter
+}
+
 // asked reads the address of a history, and finds it.
 func (s *screen) asked(r *http.Request) (state, trend.Line, error) {
 	st, err := parse(r.URL.Query())
 	if err != nil {
 		return st, trend.Line{}, err
 	}
-	l, err := trend.Find(r.Context(), s.Store, r.PathValue("key"), st.options())
+	o := st.options()
+	o.Filter = s.narrowed(o.Filter, r.PathValue("key"))
+	l, err := trend.Find(r.Context(), s.Store, r.PathValue("key"), o)
 	return st, l, problem(err)
 }
 
@@ -129,7 +146,7 @@ func problem(err error) error {
 // postNote writes a note beside a run, which the history shows at its date; an empty one takes it away.
 func (s *screen) postNote(w http.ResponseWriter, r *http.Request) error {
 	key, id, text := r.PathValue("key"), r.PostFormValue("run"), strings.TrimSpace(r.PostFormValue("text"))
-	l, err := trend.Find(r.Context(), s.Store, key, trend.Options{})
+	l, err := trend.Find(r.Context(), s.Store, key, trend.Options{Filter: s.narrowed("", key)})
 	if err != nil {
 		return problem(err)
 	}

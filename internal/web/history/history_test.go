@@ -90,13 +90,13 @@ func TestList(t *testing.T) {
 	nightly(t, root)
 	l, key := lab(t, root, web.Options{})
 	for address, want := range map[string][]string{
-		"/history":                             {"/history/" + key + `"`, `<span class="tag void">worse</span>`, "SIMULATED", "1 void", "1 more was measured once", "-10.", "Course"},
-		"/history?single=1":                    {"openai/gpt-oss-120b", "1 of these was measured once"},
-		"/history?is=steady":                   {"None is steady"},
-		"/history?metric=p99_ttft_ms&by=build": {"/history/" + key + "?by=build&amp;metric=p99_ttft_ms"},
-		"/history?q=simulated%3Dtrue":          {"SIMULATED: all of these histories"},
-		"/history?q=engine%3Dsglang":           {"Nothing is found"},
-		"/history?q=model%3D~gpt-oss":          {"Nothing was measured twice"},
+		"/history":                              {"/history/" + key + `"`, `<span class="tag void">worse</span>`, "SIMULATED", "1 void", "1 more was measured once", "-10.", "Course"},
+		"/history?single=1":                     {"openai/gpt-oss-120b", "1 of these was measured once"},
+		"/history?is=steady":                    {"None is steady"},
+		"/history?metric=p99_ttft_ms&by=launch": {"/history/" + key + "?by=launch&amp;metric=p99_ttft_ms"},
+		"/history?q=simulated%3Dtrue":           {"SIMULATED: all of these histories"},
+		"/history?q=engine%3Dsglang":            {"Nothing is found"},
+		"/history?q=model%3D~gpt-oss":           {"Nothing was measured twice"},
 	} {
 		status, body := get(t, l.URL+address)
 		for _, text := range want {
@@ -138,7 +138,12 @@ func TestOne(t *testing.T) {
 	root := t.TempDir()
 	nightly(t, root)
 	l, key := lab(t, root, web.Options{})
+	_, before := get(t, l.URL+"/history/"+key)
+	get(t, l.URL+"/history?single=1") // from which on its configuration is known
 	_, body := get(t, l.URL+"/history/"+key)
+	if len(before) != len(body) {
+		t.Error("the page differs once the list was made")
+	}
 	for _, text := range []string{"Output token throughput is worse since build-24", "confirmed", "build-23</a> and <a", "alone=1&amp;run=", "E-divisive", "All points (40)", "data-chart", `<span class="tag void">void</span>`,
 		"SIMULATED, random", "build-39", "Mean TPOT", "/history/rule"} {
 		if !strings.Contains(body, text) {
@@ -221,7 +226,7 @@ func TestNotes(t *testing.T) {
 		t.Fatal(err)
 	}
 	post := func(run, text string) (int, string) {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, l.URL+"/history/"+key+"/note", strings.NewReader(url.Values{"run": {run}, "text": {text}, "back": {"by=build"}}.Encode()))
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, l.URL+"/history/"+key+"/note", strings.NewReader(url.Values{"run": {run}, "text": {text}, "back": {"by=launch"}}.Encode()))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -229,7 +234,7 @@ func TestNotes(t *testing.T) {
 		r.Header.Set("Origin", l.URL)
 		return do(t, r)
 	}
-	if status, body := post(line.Entries[12].ID, "driver 580"); status != 200 || !strings.Contains(body, `"text":"driver 580"`) || !strings.Contains(body, `value="build" selected`) {
+	if status, body := post(line.Entries[12].ID, "driver 580"); status != 200 || !strings.Contains(body, `"text":"driver 580"`) || !strings.Contains(body, `value="launch" selected`) {
 		t.Errorf("a note: %d", status)
 	}
 	if _, body := post(line.Entries[12].ID, ""); strings.Contains(body, "driver 580") || !strings.Contains(body, "Nobody wrote anything") {
@@ -254,7 +259,7 @@ func TestPages(t *testing.T) {
 	l, key := lab(t, root, web.Options{})
 	b.Visit(t, "history", l.URL+"/history")
 	b.Visit(t, "history-one", l.URL+"/history/"+key)
-	b.Visit(t, "history-builds", l.URL+"/history/"+key+"?by=build&x=build")
+	b.Visit(t, "history-builds", l.URL+"/history/"+key+"?by=launch&x=build")
 
 	p := b.Open(t, l.URL+"/history", browser.View{})
 	p.Wait(`document.documentElement.dataset.ready != null`)

@@ -19,7 +19,7 @@ type state struct {
 	Q       string   // filter of runs
 	Metric  string   // that is shown large
 	Metrics []string // that are shown small
-	Builds  bool     // a point is a build
+	Builds  bool     // a point is a build, as perflab history has it; else a launch
 	Even    bool     // one place for each point, instead of dates
 	Least   float64  // percent
 	Level   float64
@@ -34,7 +34,7 @@ type state struct {
 // parse reads an address.
 func parse(q url.Values) (state, error) {
 	s := state{
-		Q: strings.TrimSpace(q.Get("q")), Builds: q.Get("by") == "build", Even: q.Get("x") == "build", From: strings.TrimSpace(q.Get("from")), To: strings.TrimSpace(q.Get("to")),
+		Q: strings.TrimSpace(q.Get("q")), Builds: q.Get("by") != "launch", Even: q.Get("x") == "build", From: strings.TrimSpace(q.Get("from")), To: strings.TrimSpace(q.Get("to")),
 		Single: q.Get("single") == "1", Is: q.Get("is"), Page: 1, Metric: trend.DefaultMetrics()[0],
 		Least: 100 * drift.DefaultLeast, Level: drift.DefaultLevel, Persist: drift.DefaultPersist,
 	}
@@ -102,7 +102,7 @@ func (s state) query() string {
 	set("q", s.Q, s.Q != "")
 	set("metric", s.Metric, s.Metric != usual.Metric)
 	set("metrics", strings.Join(s.Metrics, ","), len(s.Metrics) > 0)
-	set("by", "build", s.Builds)
+	set("by", "launch", !s.Builds)
 	set("x", "build", s.Even)
 	set("least", strconv.FormatFloat(s.Least, 'g', -1, 64), s.Least != usual.Least)
 	set("level", strconv.FormatFloat(s.Level, 'g', -1, 64), s.Level != usual.Level)
