@@ -8,3 +8,8 @@ import _ "embed"
 //
 //go:embed study.schema.json
 var StudySchema []byte
+
+// History says how a history finds a change; the server's screen of it leads there.
+//
+//go:embed history.md
+var History []byte

@@ -78,7 +78,7 @@ func exitCode(err error) int {
 	switch {
 	case errors.Is(err, errInterrupted), errors.Is(err, context.Canceled):
 		return console.ExitInterrupted
-	case errors.Is(err, console.ErrMissed), errors.Is(err, console.ErrRegression):
+	case errors.Is(err, console.ErrMissed), errors.Is(err, console.ErrRegression), errors.Is(err, console.ErrWorse):
 		return console.ExitMissed
 	}
 	return console.ExitFailed

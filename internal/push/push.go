@@ -36,6 +36,15 @@ type Options struct {
 	Patience    time.Duration // for which a server that cannot be reached is asked again; 0: 1 minute
 }
 
+// Validate says what is wrong with options; the paths are url and fingerprint.
+func (o Options) Validate() error {
+	c, err := newClient(o, nil)
+	if err == nil {
+		c.close()
+	}
+	return err
+}
+
 // Progress is how far a directory has come.
 type Progress struct {
 	Name        string // of the directory

@@ -247,6 +247,23 @@ func readFile(path string) interop.File {
 	return readData(path, data)
 }
 
+// Upload is a file that somebody sent: where it lies, and what they call it.
+type Upload struct{ Path, Name string }
+
+// Uploads reads files that were sent, as Files reads those that are named: each by its own name.
+func Uploads(all []Upload) []interop.File {
+	var files []interop.File
+	for _, u := range all {
+		data, err := input.File(u.Path, mostFile)
+		if err != nil {
+			files = append(files, Faulty(u.Name, Reason(err)))
+			continue
+		}
+		files = append(files, readData(u.Name, data))
+	}
+	return interop.Merge(files)
+}
+
 // packed are how compressed files begin, and what unpacks them.
 var packed = []struct{ magic, name, unpack string }{
 	{"\x1f\x8b", "gzip", "gunzip"}, {"PK\x03\x04", "zip", "unzip"}, {"\x28\xb5\x2f\xfd", "zstd", "unzstd"}, {"\xfd7zXZ\x00", "xz", "unxz"}, {"BZh", "bzip2", "bunzip2"},

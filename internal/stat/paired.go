@@ -1,6 +1,10 @@
 package stat
 
-import "math"
+import (
+	"fmt"
+	"math"
+	"strings"
+)
 
 // Pairs count the same questions answered twice, by a baseline and by what is
 // held against it.
@@ -118,4 +122,40 @@ func PairsNeeded(differ, change, margin, confidence, power float64) int {
 	bound := scoreVariance((differ-change)/2, (differ+change)/2, -margin)
 	half := z(confidence)*math.Sqrt(bound) + z(power)*math.Sqrt(differ-change*change)
 	return int(math.Ceil(half * half / (room * room)))
+}
+
+// CountPairs counts the answers of a baseline and of something else, 1 right and 0 wrong in the same
+// order. Where questions are fewer than answers they were asked again, in rounds; 0: each is another.
+func CountPairs(base, answers string, questions int) (Pairs, error) {
+	var p Pairs
+	switch {
+	case base == "":
+		return p, fmt.Errorf("there are no answers of the baseline to hold it against")
+	case answers == "":
+		return p, fmt.Errorf("there are no answers of it")
+	case len(base) != len(answers):
+		return p, fmt.Errorf("it has %d answers and the baseline %d, which cannot be paired", len(answers), len(base))
+	case strings.Trim(base+answers, "01") != "":
+		return p, fmt.Errorf("its answers or the baseline's are no list of right and wrong")
+	}
+	p.Rounds = 1
+	if q := questions; q > 0 && len(answers) > q {
+		if len(answers)%q != 0 {
+			return p, fmt.Errorf("%d answers are not those to %d questions", len(answers), q)
+		}
+		p.Rounds = len(answers) / q
+	}
+	for i := range len(answers) {
+		switch base[i:i+1] + answers[i:i+1] {
+		case "11":
+			p.Both++
+		case "10":
+			p.Lost++
+		case "01":
+			p.Won++
+		default:
+			p.Neither++
+		}
+	}
+	return p, nil
 }

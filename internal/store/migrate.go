@@ -50,7 +50,7 @@ func migrations() ([]string, error) {
 const advisory = 0x7065726c
 
 // migrate brings the index to this version, each step in a transaction of its own.
-func (s *Store) migrate(ctx context.Context) error {
+func (s *index) migrate(ctx context.Context) error {
 	steps, err := migrations()
 	if err != nil {
 		return err
@@ -67,7 +67,7 @@ func (s *Store) migrate(ctx context.Context) error {
 }
 
 // step makes the next migration, and reports whether there is none.
-func (s *Store) step(ctx context.Context, steps []string) (done bool, err error) {
+func (s *index) step(ctx context.Context, steps []string) (done bool, err error) {
 	if at, err := s.schemaVersion(ctx, s.db); err == nil && at == len(steps) { // the usual case takes no lock
 		return true, nil
 	}
@@ -113,7 +113,7 @@ func (s *Store) step(ctx context.Context, steps []string) (done bool, err error)
 }
 
 // schemaVersion is that of the index, 0 of an empty one.
-func (s *Store) schemaVersion(ctx context.Context, q querier) (at int, err error) {
+func (s *index) schemaVersion(ctx context.Context, q querier) (at int, err error) {
 	tables := "SELECT name FROM sqlite_master WHERE type='table'"
 	if s.d.name == postgres.name {
 		tables = "SELECT table_name FROM information_schema.tables WHERE table_schema=current_schema()"

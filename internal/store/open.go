@@ -47,7 +47,7 @@ func Open(ctx context.Context, opt Options) (*Store, error) {
 	if len(opt.Roots) == 0 && opt.DSN == "" {
 		return nil, errors.New("an index needs a directory of results: give the one that perflab writes to")
 	}
-	s := &Store{opt: opt, reducing: make(chan struct{}, 2)}
+	s := &Store{index: index{opt: opt}, reducing: make(chan struct{}, 2)}
 	if err := s.openRoots(); err != nil {
 		s.Close()
 		return nil, err
@@ -81,7 +81,7 @@ func (s *Store) Close() error {
 	return errors.Join(errs...)
 }
 
-func (s *Store) closeIndex() error {
+func (s *index) closeIndex() error {
 	var errs []error
 	if s.db != nil && s.db != s.write {
 		errs = append(errs, s.db.Close())
@@ -147,7 +147,7 @@ func writable(dir string) bool {
 	return true
 }
 
-func (s *Store) note(format string, args ...any) {
+func (s *index) note(format string, args ...any) {
 	s.info.Notes = append(s.info.Notes, fmt.Sprintf(format, args...))
 }
 
@@ -185,7 +185,7 @@ func (s *Store) openIndex(ctx context.Context) error {
 	return s.openMemory(ctx)
 }
 
-func (s *Store) openMemory(ctx context.Context) error {
+func (s *index) openMemory(ctx context.Context) error {
 	db, err := sql.Open("sqlite", ":memory:?_txlock=immediate")
 	if err != nil {
 		return err
@@ -201,7 +201,7 @@ const readers = 4
 
 // openFile opens the index in a directory. One that is no index, or whose pages are broken, is put
 // aside and made anew: it has nothing that the directories do not have.
-func (s *Store) openFile(ctx context.Context, dir string) error {
+func (s *index) openFile(ctx context.Context, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("make the directory of the index: %w", err)
 	}
@@ -238,7 +238,7 @@ func (s *Store) openFile(ctx context.Context, dir string) error {
 	return s.tryFile(ctx, file)
 }
 
-func (s *Store) tryFile(ctx context.Context, file string) error {
+func (s *index) tryFile(ctx context.Context, file string) error {
 	name := (&url.URL{Scheme: "file", Path: filepath.ToSlash(file)}).String() +
 		"?_txlock=immediate&_pragma=busy_timeout(20000)&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)&_pragma=temp_store(MEMORY)&_pragma=cache_size(-16000)"
 	s.file = file
@@ -281,7 +281,7 @@ func broken(err error) bool {
 // connectTimeout is how long a server of a database is waited for.
 const connectTimeout = 10 * time.Second
 
-func (s *Store) openPostgres(ctx context.Context) error {
+func (s *index) openPostgres(ctx context.Context) error {
 	u, err := url.Parse(s.opt.DSN)
 	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
 		return errors.New("the address of the index is none of PostgreSQL: write it as postgres://user@host/database")
@@ -312,7 +312,7 @@ func (s *Store) openPostgres(ctx context.Context) error {
 }
 
 // bare takes the password out of an error, should the driver have put it in.
-func (s *Store) bare(err error) error {
+func (s *index) bare(err error) error {
 	u, perr := url.Parse(s.opt.DSN)
 	if perr != nil || u.User == nil {
 		return err

@@ -32,7 +32,7 @@ func (s *Store) Reduction(ctx context.Context, id string) (reduction.Reduction, 
 }
 
 // kept is the reduction that the index has.
-func (s *Store) kept(ctx context.Context, id string) (r reduction.Reduction, ok bool, err error) {
+func (s *index) kept(ctx context.Context, id string) (r reduction.Reduction, ok bool, err error) {
 	err = s.d.rows(ctx, s.db, "SELECT x.content FROM reductions x JOIN entries e ON e.n=x.entry WHERE e.id=? AND x.format=?", []any{id, reduction.Format}, func(row *sql.Rows) error {
 		var content []byte
 		if err := row.Scan(&content); err != nil {
@@ -90,7 +90,7 @@ func reduceRun(ctx context.Context, dir string) (reduction.Reduction, error) {
 	return r, nil
 }
 
-func (s *Store) keep(ctx context.Context, id string, r reduction.Reduction) error {
+func (s *index) keep(ctx context.Context, id string, r reduction.Reduction) error {
 	content, err := pack(r)
 	if err != nil {
 		return err

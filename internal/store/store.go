@@ -39,12 +39,7 @@ type Options struct {
 
 // Store is an open index.
 type Store struct {
-	opt   Options
-	db    *sql.DB // for readers
-	write *sql.DB // one connection
-	d     dialect
-	info  Info
-	file  string // of the index that is being opened
+	index
 	trees []*tree
 
 	syncing sync.Mutex // one Sync at a time, which alone uses the next two
@@ -53,6 +48,16 @@ type Store struct {
 
 	reducing chan struct{} // has room for so many that are made at once: each is a run in memory
 	changed  notice
+}
+
+// index is the database of a Store.
+type index struct {
+	opt   Options
+	db    *sql.DB // for readers
+	write *sql.DB // one connection
+	d     dialect
+	info  Info
+	file  string // of SQLite, once it is being opened
 }
 
 // Info says where an index is.
@@ -159,7 +164,7 @@ func (e *NotFoundError) Error() string { return e.Reason }
 
 // begin starts a transaction of the one writer, who is it until the end: the version is its first
 // statement.
-func (s *Store) begin(ctx context.Context) (*writer, error) {
+func (s *index) begin(ctx context.Context) (*writer, error) {
 	tx, err := s.write.BeginTx(ctx, nil)
 	if err != nil {
 		return nil, err

@@ -94,7 +94,7 @@ func (s *Store) Sync(ctx context.Context) (Changes, error) {
 }
 
 // failed says what was done when a database failed.
-func (s *Store) failed(doing string, err error) error {
+func (s *index) failed(doing string, err error) error {
 	if err == nil {
 		return nil
 	}

@@ -47,6 +47,8 @@ type Options struct {
 	Least   float64    // the least relative change that is reported; 0: drift.DefaultLeast
 	Level   float64    // chance of a change found in noise; 0: drift.DefaultLevel
 	Persist int        // builds over which a change must last to be confirmed; 0: drift.DefaultPersist
+	From    string     // a build or a day (2026-11-01) that histories begin with; "": the first
+	To      string     // and end with; "": the newest
 	Now     time.Time  // that ages are counted from; zero: now
 }
 
@@ -182,7 +184,7 @@ func Find(ctx context.Context, s Index, key string, o Options) (Line, error) {
 	}
 	groups := grouped(entries)
 	if group, ok := groups[key]; ok {
-		return line(group, o)
+		return between(group, o)
 	}
 	var found []string
 	for k, group := range groups {
@@ -195,9 +197,59 @@ func Find(ctx context.Context, s Index, key string, o Options) (Line, error) {
 	case 0:
 		return Line{}, &NotFoundError{key}
 	case 1:
-		return line(groups[found[0]], o)
+		return between(groups[found[0]], o)
 	}
 	return Line{}, field.Errorf("key", "%q may be %s or %s: give more of it", key, found[0], found[1])
+}
+
+// between makes a line of the runs from one build or day to another.
+func between(entries []store.Entry, o Options) (Line, error) {
+	from, to := 0, len(entries)
+	if o.From != "" {
+		i, err := place(entries, "from", o.From)
+		if err != nil {
+			return Line{}, err
+		}
+		from = i[0]
+	}
+	if o.To != "" {
+		i, err := place(entries, "to", o.To)
+		if err != nil {
+			return Line{}, err
+		}
+		to = i[1]
+	}
+	if from >= to {
+		return Line{}, field.Errorf("from", "there is no run from %s to %s: give the earlier one first", cmp.Or(o.From, "the first"), cmp.Or(o.To, "the newest"))
+	}
+	return line(entries[from:to], o)
+}
+
+// place is where the runs of a build, or of a day, begin and end.
+func place(entries []store.Entry, path, what string) (at [2]int, err error) {
+	if day, err := time.Parse(time.DateOnly, what); err == nil {
+		before := func(t time.Time) int {
+			n := slices.IndexFunc(entries, func(e store.Entry) bool { return !e.Started.Before(t) })
+			if n < 0 {
+				return len(entries)
+			}
+			return n
+		}
+		return [2]int{before(day), before(day.AddDate(0, 0, 1))}, nil
+	}
+	is := func(e store.Entry) bool { return e.Build == what }
+	if !slices.ContainsFunc(entries, is) && len(what) >= leastKey { // the beginning of a commit
+		is = func(e store.Entry) bool { return strings.HasPrefix(e.Build, what) }
+	}
+	if at[0] = slices.IndexFunc(entries, is); at[0] < 0 {
+		return at, field.Errorf(path, "no run names the build %q: give one of the builds of the history, or a day such as 2026-11-01", what)
+	}
+	for i, e := range entries {
+		if is(e) {
+			at[1] = i + 1
+		}
+	}
+	return at, nil
 }
 
 // leastKey is how much of a key names a line.
@@ -206,7 +258,7 @@ const leastKey = 4
 // runs are the runs that may have a history, with their figures.
 func runs(ctx context.Context, s Index, o Options) (all []store.Entry, err error) {
 	for {
-		p, err := s.List(ctx, store.Query{Filter: strings.TrimSpace("kind=run " + o.Filter), Order: "started,id", Limit: store.MostPage, Offset: len(all), Figures: o.Metrics, Now: o.Now})
+		p, err := s.List(ctx, store.Query{Filter: strings.TrimSpace(o.Filter + " kind=run"), Order: "started,id", Limit: store.MostPage, Offset: len(all), Figures: o.Metrics, Now: o.Now})
 		if err != nil {
 			return nil, err
 		}

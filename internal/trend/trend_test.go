@@ -145,7 +145,7 @@ func TestErrors(t *testing.T) {
 		}
 	}
 	_, err := trend.List(t.Context(), s, trend.Options{Filter: "engin=vllm"})
-	if err == nil || !strings.Contains(err.Error(), "filter, character 10: ") || !strings.Contains(err.Error(), "did you mean engine?") {
+	if err == nil || !strings.Contains(err.Error(), "filter, character 1: ") || !strings.Contains(err.Error(), "did you mean engine?") {
 		t.Errorf("filter: %v", err)
 	}
 	if lines, err := trend.List(t.Context(), s, trend.Options{}); err != nil || len(lines) != 0 {

@@ -1,9 +1,7 @@
 package tune
 
 import (
-	"fmt"
 	"math"
-	"strings"
 
 	"perflab/internal/stat"
 )
@@ -18,7 +16,7 @@ const guardConfidence = 0.95
 // follow each other; Guard.Questions says where the questions begin again.
 func (g Guard) Judge(label, base, answers string) (PairedTest, bool) {
 	out := PairedTest{Label: label, Questions: len(answers), Margin: g.Margin}
-	p, err := g.pairs(base, answers)
+	p, err := stat.CountPairs(base, answers, g.Questions)
 	if err != nil {
 		out.Questions = min(len(base), len(answers))
 		out.Reason = err.Error()
@@ -30,41 +28,6 @@ func (g Guard) Judge(label, base, answers string) (PairedTest, bool) {
 	out.Accepted = out.Low >= -g.Margin
 	out.Rounds, out.Needed = p.Rounds, out.needed(p)
 	return out, out.Accepted
-}
-
-// pairs counts two strings of answers.
-func (g Guard) pairs(base, answers string) (stat.Pairs, error) {
-	var p stat.Pairs
-	switch {
-	case base == "":
-		return p, fmt.Errorf("there are no answers of the baseline to hold it against")
-	case answers == "":
-		return p, fmt.Errorf("there are no answers of it")
-	case len(base) != len(answers):
-		return p, fmt.Errorf("it has %d answers and the baseline %d, which cannot be paired", len(answers), len(base))
-	case strings.Trim(base+answers, "01") != "":
-		return p, fmt.Errorf("its answers or the baseline's are no list of right and wrong")
-	}
-	p.Rounds = 1
-	if q := g.Questions; q > 0 && len(answers) > q {
-		if len(answers)%q != 0 {
-			return p, fmt.Errorf("%d answers are not those to %d questions", len(answers), q)
-		}
-		p.Rounds = len(answers) / q
-	}
-	for i := range len(answers) {
-		switch base[i:i+1] + answers[i:i+1] {
-		case "11":
-			p.Both++
-		case "10":
-			p.Lost++
-		case "01":
-			p.Won++
-		default:
-			p.Neither++
-		}
-	}
-	return p, nil
 }
 
 // needed is how many questions would pass four times in five if the change is

@@ -30,6 +30,7 @@ import (
 	"perflab/internal/web/api"
 	"perflab/internal/web/asset"
 	"perflab/internal/web/guard"
+	"perflab/internal/web/guard/place"
 	"perflab/internal/web/launch"
 	"perflab/internal/web/page"
 )
@@ -63,7 +64,11 @@ type Server struct {
 	served  []page.Route
 	synced  atomic.Int64 // ns that the newest look through the directories took
 	log     *slog.Logger
+	disk    place.Disk
 }
+
+// usualReserve is what stays free of a disk for what is measured.
+const usualReserve = 1 << 30
 
 // followEvery is how often the directories are looked through. A look at 10,000 runs that are as
 // they were costs a small part of it.
@@ -76,7 +81,7 @@ func Open(ctx context.Context, o Options) (*Server, error) {
 	}
 	o.State = cmp.Or(o.State, filepath.Join(o.Roots[0], ".perflab", "server"))
 	o.Guard.State = cmp.Or(o.Guard.State, o.State)
-	s := &Server{o: o, log: o.Log}
+	s := &Server{o: o, log: o.Log, disk: place.Disk{Keep: cmp.Or(o.Reserve, usualReserve)}}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -142,6 +147,9 @@ func (s *Server) Routes() []page.Route { return s.served }
 
 // Guard is the server's, for what a terminal says of it.
 func (s *Server) Guard() *guard.Guard { return s.guard }
+
+// Queue is the server's launches; nil where it only reads.
+func (s *Server) Queue() *launch.Queue { return s.queue }
 
 // Going is how many launches are under way: they go on without the server.
 func (s *Server) Going() (n int) {
@@ -232,9 +240,7 @@ func (s *Server) mux(routes []page.Route) *http.ServeMux {
 		if r.Stream {
 			h = s.guard.Stream(h)
 		}
-		if r.Limit > 0 {
-			h = s.guard.Body(r.Limit, h)
-		}
+		h = s.guard.Body(r.Limit, h)
 		if !r.Open {
 			h = s.guard.Need(r.Role, h)
 		}

@@ -16,4 +16,6 @@ const (
 var (
 	ErrMissed     = errors.New("SLO missed")
 	ErrRegression = errors.New("the comparison does not pass")
+	// ErrWorse says that a configuration is worse than it was.
+	ErrWorse = errors.New("the history does not pass")
 )

@@ -128,5 +128,17 @@ func who() string {
 	return ""
 }
 
-// shortID is as much of an ID as people type.
-func shortID(id string) string { return id[:min(len(id), 10)] }
+// find is the entry that a user means: by its ID, the beginning of it, its name or its directory.
+func (p *place) find(ctx context.Context, env console.Env, s *store.Store, what string) (store.Entry, error) {
+	e, err := s.Get(ctx, what)
+	if _, none := errors.AsType[*store.NotFoundError](err); !none {
+		return e, err
+	}
+	if info, serr := os.Stat(what); serr == nil && info.IsDir() {
+		dirs, derr := directories(env, p.dirs)
+		if derr == nil {
+			return e, console.Usage(fmt.Errorf("%s is no run, series, study or import below %s: --dir names the directory that holds it", what, strings.Join(dirs, ", ")))
+		}
+	}
+	return e, err
+}

@@ -24,6 +24,7 @@ import (
 	"perflab/internal/block"
 	"perflab/internal/cli/console"
 	"perflab/internal/cli/flagset"
+	"perflab/internal/cli/library"
 	"perflab/internal/durable"
 	"perflab/internal/interop"
 	"perflab/internal/load"
@@ -38,6 +39,7 @@ import (
 // benchFlags are the flags of perflab bench, in the spelling of vllm bench
 // serve where it has them.
 type benchFlags struct {
+	push   library.Push
 	spec   bench.Spec
 	series seriesFlags
 
@@ -134,10 +136,12 @@ func NewBench(env console.Env) *cobra.Command {
 			if err := f.askModel(c.Context(), env); err != nil {
 				return err
 			}
-			if kind := f.series.kind(c.Flags()); kind != "" {
-				return runSeries(c.Context(), env, f, kind)
-			}
-			return runBench(c.Context(), env, f)
+			return f.push.After(c.Context(), env, func() error {
+				if kind := f.series.kind(c.Flags()); kind != "" {
+					return runSeries(c.Context(), env, f, kind)
+				}
+				return runBench(c.Context(), env, f)
+			}, func() []string { return []string{f.out} })
 		},
 	}
 	f.add(c.Flags())
@@ -178,6 +182,7 @@ func (f *benchFlags) add(fs *pflag.FlagSet) {
 	f.addTelemetry(fs)
 	fs.StringVar(&f.metricsAddr, "metrics-addr", "", "serve the run's progress to Prometheus at this address while it lasts, such as 127.0.0.1:9400")
 	fs.StringVar(&f.out, "out", "", "run directory, or that of a series' runs (default perflab-out/bench-TIME)")
+	f.push.Add(fs)
 	flagset.AddFiles(fs, &f.html, &f.parquet)
 	fs.BoolVar(&f.save, "save-result", false, "also write the JSON file of vllm bench serve, of a series one for each run")
 	fs.BoolVar(&f.detailed, "save-detailed", false, "with --save-result: per-request arrays and generated texts")

@@ -16,6 +16,7 @@ import (
 
 	"perflab/docs"
 	"perflab/internal/cli/console"
+	"perflab/internal/cli/library"
 	"perflab/internal/dirdoc"
 	"perflab/internal/engine"
 	"perflab/internal/lab"
@@ -33,6 +34,8 @@ import (
 )
 
 type tuneFlags struct {
+	push   library.Push
+	made   string // the study directory, once it is known
 	out    string
 	how    string // strategy
 	resume bool
@@ -97,12 +100,13 @@ func NewTune(env console.Env) *cobra.Command {
 			if len(args) != 1 {
 				return console.Usage(errors.New("perflab tune needs one study file (examples/ has some; see perflab tune --help)"))
 			}
-			return runTune(c.Context(), env, f, args[0])
+			return f.push.After(c.Context(), env, func() error { return runTune(c.Context(), env, f, args[0]) }, func() []string { return []string{f.made} })
 		},
 	}
 	fs := c.Flags()
 	fs.SortFlags = false
 	fs.StringVar(&f.out, "out", "", "study directory (default perflab-out/NAME, or NAME-2 ... beside a finished one)")
+	f.push.Add(fs)
 	fs.BoolVar(&f.resume, "resume", false, "continue the study in the study directory")
 	fs.StringVar(&f.how, "strategy", "", "search by this strategy in place of the file's: "+strings.Join(study.Strategies(), ", "))
 	fs.StringArrayVar(&f.learn, "earlier", nil, "study directory, runs or another client's results that direct the search and confirm nothing, beside those of the file (repeatable)")
@@ -131,6 +135,7 @@ func runTune(ctx context.Context, env console.Env, f *tuneFlags, path string) er
 		return checkStudy(ctx, env, path, s)
 	}
 	dir := f.dir(s.Name)
+	f.made = dir
 	w := &tuneView{started: time.Now()}
 	w.live = console.StartLive(env, w.text, w.panel)
 	for _, r := range s.Remarks() {

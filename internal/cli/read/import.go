@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"perflab/internal/cli/console"
+	"perflab/internal/cli/library"
 	"perflab/internal/interop"
 	"perflab/internal/result"
 	"perflab/internal/rundir"
@@ -20,6 +21,8 @@ import (
 )
 
 type importFlags struct {
+	push   library.Push
+	made   []string // directories
 	out    string
 	format string
 }
@@ -58,12 +61,15 @@ Exit status: 0 done, 1 a file that was named cannot be opened or no run was read
 			}
 			return nil
 		},
-		RunE: func(_ *cobra.Command, args []string) error { return runImport(env, f, args) },
+		RunE: func(c *cobra.Command, args []string) error {
+			return f.push.After(c.Context(), env, func() error { return runImport(env, f, args) }, func() []string { return f.made })
+		},
 	}
 	fs := c.Flags()
 	fs.SortFlags = false
 	fs.StringVar(&f.out, "out", "", "directory for the runs; of several files, one below it for each (default perflab-out/imported/<file>)")
 	fs.StringVar(&f.format, "format", "text", "what to print: text, or json as in import.json")
+	f.push.Add(fs)
 	return c
 }
 
@@ -90,6 +96,11 @@ func runImport(env console.Env, f *importFlags, paths []string) error {
 	}
 	if err := rundir.WriteImports(imports); err != nil {
 		return err
+	}
+	for _, x := range imports {
+		if x.Dir != "" {
+			f.made = append(f.made, x.Dir)
+		}
 	}
 	if f.format == "json" {
 		err = importsJSON(env.Stdout, imports)

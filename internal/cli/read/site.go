@@ -2,6 +2,7 @@ package read
 
 import (
 	"fmt"
+	"io"
 	"net/url"
 	"path/filepath"
 	"time"
@@ -80,8 +81,12 @@ func runSite(env console.Env, s site.Site, out, date string, dirs []string) erro
 	if err != nil {
 		return err
 	}
-	if err := env.WriteTree(console.Tree{Dir: out, Manifest: site.Manifest, Read: site.ReadManifest}, files, manifest); err != nil {
-		return err
+	tree := dirdoc.Tree{Dir: out, Manifest: site.Manifest, Read: site.ReadManifest}
+	err = tree.Write(files, manifest, func(path string, b []byte) error {
+		return env.WriteText(path, func(w io.Writer) error { _, err := w.Write(b); return err })
+	})
+	if err != nil {
+		return usage(err)
 	}
 	for _, title := range s.Undated() {
 		fmt.Fprintf(env.Stderr, "perflab: not in the feed, since it has no date: %s (give --date)\n", title)

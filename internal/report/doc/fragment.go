@@ -36,3 +36,6 @@ func Style() string { return pageStyle + plot.Style }
 // Script is the script of documents, which works at the end of a page or deferred. It is also what
 // stands between <script> and </script> in a page without a frame, byte for byte.
 func Script() string { return pageScript }
+
+// SearchScript is the script of the search that a page in a frame has, byte for byte as it stands there.
+func SearchScript() string { return searchScript }

@@ -41,6 +41,9 @@ type Browser struct{ ctx context.Context }
 // Start starts a browser, which ends with the test. It skips the test, with the reason, where there is none.
 func Start(t testing.TB) *Browser {
 	t.Helper()
+	if raced {
+		t.Skip("under the race detector no page is looked at: it finds nothing in a browser, and every page is as sound without it")
+	}
 	path, why := find()
 	if path == "" {
 		t.Skip(why)

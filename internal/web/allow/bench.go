@@ -39,6 +39,7 @@ func withheldFlags() map[string]string {
 		"header":       "may hold a secret, which every user of the machine could read: the API key comes from OPENAI_API_KEY in the environment of perflab serve",
 		"metrics-addr": "would open a port: the server shows the run while it lasts",
 		"from":         "only prints a command: run that",
+		"push":         "sends the run to a laboratory: the launch is in this one already",
 		"help":         "runs nothing",
 	}
 	for flag := range strings.FieldsSeq("html parquet save-result append-result save-detailed result-dir result-filename label") {

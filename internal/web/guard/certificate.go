@@ -49,7 +49,7 @@ type certificates struct {
 }
 
 // openCertificates reads the files of the options, or makes a certificate.
-func (g *Guard) openCertificates() error {
+func (g opening) openCertificates() error {
 	if !g.o.tls() {
 		return nil
 	}
@@ -68,7 +68,7 @@ func (g *Guard) openCertificates() error {
 }
 
 // certificateNames are the names by which this server can be called.
-func (g *Guard) certificateNames() []string {
+func (g opening) certificateNames() []string {
 	all := []string{"localhost", "127.0.0.1", "::1"}
 	listen, _ := splitHost(g.o.Listen)
 	for _, h := range append(slices.Clone(g.o.Hosts), listen) {

@@ -167,6 +167,9 @@ type Guard struct {
 	unaudited atomic.Int64
 }
 
+// opening is a guard that is being made.
+type opening struct{ *Guard }
+
 // New makes the guard of a server: it reads or makes what is kept in the state directory.
 func New(o Options) (*Guard, error) {
 	if err := o.Validate(); err != nil {
@@ -186,7 +189,7 @@ func New(o Options) (*Guard, error) {
 	g.streams = &streams{each: o.Limits.Streams, all: o.Limits.AllStreams, open: map[string]int{}}
 	g.stopping = make(chan struct{})
 	g.stop = sync.OnceFunc(func() { close(g.stopping) })
-	g.meters()
+	opening{g}.meters()
 	return g, nil
 }
 
@@ -200,10 +203,10 @@ func (g *Guard) openState() error {
 	if g.keys, err = openKeys(g.o.State); err != nil {
 		return err
 	}
-	if err = g.openCertificates(); err != nil {
+	if err = (opening{g}).openCertificates(); err != nil {
 		return err
 	}
-	if err = g.openTokens(); err != nil {
+	if err = (opening{g}).openTokens(); err != nil {
 		return err
 	}
 	if g.sessions, err = openSessions(g.o.State, g.o.Limits.Session); err != nil {

@@ -286,7 +286,7 @@ func TestProxies(t *testing.T) {
 	if w := ask(g, "GET", "/", "From", "192.0.2.1:9", "X-Forwarded-Proto", "http", "Token", testTokens[Administer]); w.Code != 403 {
 		t.Errorf("without TLS before the proxy: %d", w.Code)
 	}
-	if c := g.cookie("x", time.Hour); !c.Secure {
+	if c := (door{g}).cookie("x", time.Hour); !c.Secure {
 		t.Error("a cookie behind a proxy with TLS is not Secure")
 	}
 	direct := withTokens(t)
@@ -506,7 +506,7 @@ func BenchmarkHandler(b *testing.B) {
 	h := g.Handler(routes(g))
 	r := httptest.NewRequest("GET", "/api/v1/runs/1", nil)
 	r.Host, r.RemoteAddr = "localhost", "127.0.0.1:1"
-	r.AddCookie(g.cookie(value, time.Hour))
+	r.AddCookie((door{g}).cookie(value, time.Hour))
 	for b.Loop() {
 		w := httptest.NewRecorder()
 		if h.ServeHTTP(w, r); w.Code != http.StatusOK {

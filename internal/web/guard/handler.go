@@ -107,13 +107,13 @@ func (g *Guard) enter(w *writer, r *http.Request, next http.Handler) string {
 	case strings.HasPrefix(path, sharePath):
 		return g.serveShared(w, r)
 	case path == loginPath && !g.Open():
-		g.login(w, r)
+		door{g}.login(w, r)
 		return loginPath
 	case path == logoutPath && !g.Open():
-		g.logout(w, r)
+		door{g}.logout(w, r)
 		return logoutPath
 	}
-	who, f := g.identify(w, r)
+	who, f := identity{g}.identify(w, r)
 	r = r.WithContext(With(r.Context(), who))
 	switch {
 	case f.status == http.StatusTooManyRequests:
@@ -130,8 +130,11 @@ func (g *Guard) enter(w *writer, r *http.Request, next http.Handler) string {
 	return "refused"
 }
 
+// identity finds out who asks.
+type identity struct{ *Guard }
+
 // identify tells who asks, by a token or a session.
-func (g *Guard) identify(w *writer, r *http.Request) (Who, refusal) {
+func (g identity) identify(w *writer, r *http.Request) (Who, refusal) {
 	who := From(r.Context())
 	if g.Open() {
 		who.Name, who.Role = "local", Administer
@@ -148,14 +151,14 @@ func (g *Guard) identify(w *writer, r *http.Request) (Who, refusal) {
 		return found, refusal{}
 	}
 	if len(g.cookies(r)) > 0 {
-		http.SetCookie(w, g.cookie("", -1))
+		http.SetCookie(w, door{g.Guard}.cookie("", -1))
 	}
 	return who, refusal{}
 }
 
 // byToken tells whose a token is. An address from which too many wrong ones came is not looked at, for
 // else it could go on guessing.
-func (g *Guard) byToken(who Who, token string) (Who, refusal) {
+func (g identity) byToken(who Who, token string) (Who, refusal) {
 	if ok, _ := g.wrong.has(who.key); !ok {
 		return who, refusal{http.StatusTooManyRequests, "wrong tokens", "too many wrong tokens came from this address: try again in a minute"}
 	}
@@ -243,7 +246,7 @@ func (g *Guard) Metrics() http.Handler {
 }
 
 // meters are the figures that are read when somebody asks for them.
-func (g *Guard) meters() {
+func (g opening) meters() {
 	began := float64(time.Now().UnixMilli()) / 1000
 	g.meter.Gauge("perflab_event_streams", "Event streams that are open.", g.streams.total)
 	g.meter.Gauge("perflab_sessions", "Sessions of browsers that are logged in.", g.sessions.total)

@@ -20,8 +20,11 @@ const (
 // largestLogin is the most that a form of them has.
 const largestLogin = 8 << 10
 
+// door is where a browser comes in and goes out: the login page and its cookie.
+type door struct{ *Guard }
+
 // cookieName is a name that no other server on the same host has: a browser sends cookies to every port.
-func (g *Guard) cookieName() string {
+func (g door) cookieName() string {
 	if g.Secure() {
 		return "__Host-perflab-" + g.keys.id // which no page of another host or without TLS can set
 	}
@@ -29,7 +32,7 @@ func (g *Guard) cookieName() string {
 }
 
 // cookie is the cookie of a session; one whose age is below zero takes it away.
-func (g *Guard) cookie(value string, age time.Duration) *http.Cookie {
+func (g door) cookie(value string, age time.Duration) *http.Cookie {
 	c := &http.Cookie{Name: g.cookieName(), Value: value, Path: "/", MaxAge: int(age.Seconds()), HttpOnly: true, Secure: g.Secure(), SameSite: http.SameSiteStrictMode}
 	if age < 0 {
 		c.MaxAge = -1
@@ -75,7 +78,7 @@ var againPage = template.Must(template.New("").Parse(`<!doctype html>
 `))
 
 // toLogin leads a browser to the login page, and from there back.
-func (g *Guard) toLogin(w http.ResponseWriter, r *http.Request) {
+func (g door) toLogin(w http.ResponseWriter, r *http.Request) {
 	g.meter.Refusal("token")
 	to := loginPath + "?" + url.Values{"next": {localPath(r.URL.RequestURI())}}.Encode()
 	w.Header().Set("Cache-Control", "no-store")
@@ -103,12 +106,12 @@ func unprintable(r rune) bool {
 }
 
 // login shows the form, and takes the token of one.
-func (g *Guard) login(w http.ResponseWriter, r *http.Request) {
+func (g door) login(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	switch r.Method {
 	case http.MethodGet, http.MethodHead:
 		next := localPath(r.URL.Query().Get("next"))
-		if _, ok := g.bySession(From(r.Context()), r); ok {
+		if _, ok := (identity{g.Guard}).bySession(From(r.Context()), r); ok {
 			http.Redirect(w, r, next, http.StatusSeeOther)
 			return
 		}
@@ -121,7 +124,7 @@ func (g *Guard) login(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (g *Guard) showLogin(w http.ResponseWriter, status int, next, problem string) {
+func (g door) showLogin(w http.ResponseWriter, status int, next, problem string) {
 	AllowInline(w.Header(), Inline{Styles: []string{loginStyle}})
 	policy := w.Header().Get("Content-Security-Policy")
 	policy = strings.Replace(policy, "form-action 'none'", "form-action 'self'", 1)
@@ -143,14 +146,14 @@ func lifeText(d time.Duration) string {
 }
 
 // takeLogin makes a session for a right token.
-func (g *Guard) takeLogin(w http.ResponseWriter, r *http.Request) {
+func (g door) takeLogin(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, largestLogin)
 	if err := r.ParseForm(); err != nil {
 		g.refuse(w, r, refusal{http.StatusBadRequest, "size", "this is no form with a token"})
 		return
 	}
 	next, token := localPath(r.PostForm.Get("next")), strings.TrimSpace(r.PostForm.Get("token"))
-	who, f := g.byToken(From(r.Context()), token)
+	who, f := identity{g.Guard}.byToken(From(r.Context()), token)
 	if f.status != 0 {
 		g.meter.Refusal(f.reason)
 		if f.status == http.StatusUnauthorized {
@@ -175,13 +178,13 @@ func (g *Guard) takeLogin(w http.ResponseWriter, r *http.Request) {
 }
 
 // logout ends the session of the browser that asks.
-func (g *Guard) logout(w http.ResponseWriter, r *http.Request) {
+func (g door) logout(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", "POST")
 		g.refuse(w, r, refusal{http.StatusMethodNotAllowed, "method", "logging out takes POST"})
 		return
 	}
-	who, ok := g.bySession(From(r.Context()), r)
+	who, ok := identity{g.Guard}.bySession(From(r.Context()), r)
 	for _, c := range g.cookies(r) {
 		g.forget(c.Value)
 	}
@@ -195,7 +198,7 @@ func (g *Guard) logout(w http.ResponseWriter, r *http.Request) {
 }
 
 // forget ends the session of a cookie, if there is one.
-func (g *Guard) forget(value string) {
+func (g door) forget(value string) {
 	if err := g.sessions.drop(hashOf(value)); err != nil {
 		g.log.Error("a session that was ended comes back when the server starts anew", "error", err)
 	}

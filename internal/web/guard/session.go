@@ -134,7 +134,7 @@ func (l *sessionList) total() float64 { return float64(len(l.all(false))) }
 
 // bySession tells who asks by a cookie. A session is as good as its token: when that is taken out of
 // the file, or gets another role, so does the session.
-func (g *Guard) bySession(who Who, r *http.Request) (Who, bool) {
+func (g identity) bySession(who Who, r *http.Request) (Who, bool) {
 	for _, c := range g.cookies(r) {
 		s, ended, ok := g.sessions.find(c.Value)
 		if !ok {
@@ -153,6 +153,6 @@ func (g *Guard) bySession(who Who, r *http.Request) (Who, bool) {
 
 // cookies are those of a request that may be a session's: one, where nobody plays tricks.
 func (g *Guard) cookies(r *http.Request) []*http.Cookie {
-	all := r.CookiesNamed(g.cookieName())
+	all := r.CookiesNamed(door{g}.cookieName())
 	return all[:min(len(all), mostCookies)]
 }

@@ -187,7 +187,7 @@ func readTokens(path string) ([]Token, error) {
 }
 
 // openTokens fills the guard's tokens as the options say, and makes one where they ask for it.
-func (g *Guard) openTokens() error {
+func (g opening) openTokens() error {
 	if g.o.open() {
 		return nil
 	}
@@ -214,7 +214,7 @@ func (g *Guard) openTokens() error {
 }
 
 // firstToken makes the first token where there is no file of them.
-func (g *Guard) firstToken(file string) error {
+func (g opening) firstToken(file string) error {
 	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

@@ -98,7 +98,7 @@ func (g *Guard) refuseRole(w http.ResponseWriter, r *http.Request, who Who, role
 // unknown answers somebody who has shown nothing: a browser with the way to the login page.
 func (g *Guard) unknown(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodGet && strings.Contains(r.Header.Get("Accept"), "text/html") && !wantsJSON(r) {
-		g.toLogin(w, r)
+		door{g}.toLogin(w, r)
 		return
 	}
 	w.Header().Set("WWW-Authenticate", `Bearer realm="perflab"`)

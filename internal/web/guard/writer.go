@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"cmp"
 	"io"
 	"net/http"
 	"time"
@@ -111,8 +112,9 @@ func (b *body) Read(p []byte) (int, error) {
 type bodyKey struct{}
 
 // Body lets requests to a handler have a body of up to limit bytes, more or less than
-// Limits.Body. What is longer is refused, before anything of it is read where its length is known.
+// Limits.Body; 0 is that. What is longer is refused, before anything of it is read where its length is known.
 func (g *Guard) Body(limit int64, next http.Handler) http.Handler {
+	limit = cmp.Or(limit, g.o.Limits.Body)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ContentLength > limit {
 			g.refuse(w, r, refusal{http.StatusRequestEntityTooLarge, "size", "this is too large: at most " + sizeText(limit) + " are taken here"})

@@ -4,8 +4,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"sync"
-	"time"
 
 	"perflab/internal/store"
 	"perflab/internal/store/filter"
@@ -56,7 +54,7 @@ func (s *screen) facets(ctx context.Context, st state, parts []filter.Part, path
 	for _, f := range facetFacts {
 		rest := slices.DeleteFunc(slices.Clone(parts), func(p filter.Part) bool { return p.Fact == f.Name && p.Op == "=" })
 		chosen := chosenOf(parts, f.Name)
-		all, err := s.counts.groups(ctx, s.o.Store, version, st.condition(filter.Join(rest)), f.Name)
+		all, err := s.groups(ctx, version, st.condition(filter.Join(rest)), f.Name)
 		if err != nil {
 			return nil, err
 		}
@@ -123,93 +121,4 @@ func chips(st state, parts []filter.Part, path string) []chip {
 		out[i] = chip{p.Text, next.URL(path)}
 	}
 	return out
-}
-
-// countCache keeps the counts of facets: they are of a version of the index, and the same for all
-// pages and orders of a list.
-type countCache struct {
-	mu       sync.Mutex
-	version  int64
-	since    time.Time
-	groupsOf map[countKey][]store.Group
-	totals   map[string]int
-}
-
-const (
-	mostCounts = 2000        // lists whose counts are kept
-	countsFor  = time.Minute // since an expression may speak of ages
-)
-
-// at empties the cache where it is of another version of the index, too old or full.
-func (c *countCache) at(version int64) {
-	if c.version == version && time.Since(c.since) < countsFor && len(c.groupsOf)+len(c.totals) < mostCounts {
-		return
-	}
-	c.version, c.since, c.groupsOf, c.totals = version, time.Now(), map[countKey][]store.Group{}, map[string]int{}
-}
-
-// groups are the counts of a fact's values in a list. Those of the other facts of facets are found in
-// the same look.
-func (c *countCache) groups(ctx context.Context, s *store.Store, version int64, condition, fact string) ([]store.Group, error) {
-	c.mu.Lock()
-	c.at(version)
-	known, ok := c.groupsOf[countKey{fact, condition}]
-	c.mu.Unlock()
-	if ok {
-		return known, nil
-	}
-	found := map[string][]store.Group{}
-	var err error
-	switch {
-	case slices.Contains(together, fact):
-		found, err = s.Counts(ctx, store.Query{Filter: condition}, together...)
-	default:
-		found[fact], err = s.Groups(ctx, store.Query{Filter: condition, Limit: store.MostPage}, fact)
-	}
-	if err != nil {
-		return nil, err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.version == version {
-		for name, all := range found {
-			c.groupsOf[countKey{name, condition}] = all
-		}
-	}
-	return found[fact], nil
-}
-
-// together are the facts that are counted in one look: those of facets of which an entry has one.
-var together = func() []string {
-	var out []string
-	for _, f := range facetFacts {
-		if f.Name != "tag" {
-			out = append(out, f.Name)
-		}
-	}
-	return out
-}()
-
-// countKey is a fact of a list.
-type countKey struct{ fact, condition string }
-
-// total is how many entries a list has.
-func (c *countCache) total(ctx context.Context, s *store.Store, version int64, condition string) (int, error) {
-	c.mu.Lock()
-	c.at(version)
-	known, ok := c.totals[condition]
-	c.mu.Unlock()
-	if ok {
-		return known, nil
-	}
-	p, err := s.List(ctx, store.Query{Filter: condition, Limit: 1})
-	if err != nil {
-		return 0, err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.version == version {
-		c.totals[condition] = p.Total
-	}
-	return p.Total, nil
 }

@@ -188,7 +188,7 @@ func (s *screen) query(ctx context.Context, v *listView, st state) ([]filter.Par
 		v.Wrong = wrongAt("order", q.Order, bad)
 		q.Order = ""
 	}
-	p, err := s.o.Store.List(ctx, q)
+	p, err := s.page(ctx, q)
 	if bad, ok := errors.AsType[*filter.Error](err); ok {
 		err = page.Bad(bad.Error())
 	}
@@ -248,7 +248,7 @@ func (v *listView) heads(columns []column) {
 func (s *screen) rows(ctx context.Context, v *listView, p store.Page, columns []column) error {
 	counts := map[string]int{}
 	if v.State.Group != "" {
-		found, err := s.counts.groups(ctx, s.o.Store, p.Version, v.State.condition(v.goodQ()), v.State.Group)
+		found, err := s.groups(ctx, p.Version, v.State.condition(v.goodQ()), v.State.Group)
 		if err != nil {
 			return err
 		}
@@ -343,7 +343,7 @@ func (s *screen) around(ctx context.Context, v *listView, parts []filter.Part, v
 	if v.Facets, err = s.facets(ctx, st, parts, v.Path, version); err != nil {
 		return err
 	}
-	v.Inside, err = s.counts.total(ctx, s.o.Store, version, strings.TrimSpace(v.goodQ()+" parent!=none"))
+	v.Inside, err = s.total(ctx, version, strings.TrimSpace(v.goodQ()+" parent!=none"))
 	if err != nil {
 		return err
 	}

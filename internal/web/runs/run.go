@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io/fs"
 	"net/http"
-	"net/url"
 	"path/filepath"
 	"slices"
 	"time"
@@ -248,7 +247,7 @@ func (s *screen) neighbours(ctx context.Context, v *runView, e store.Entry) erro
 	if load, ok := filter.Equals("fingerprint", e.Fingerprint); ok && e.Fingerprint != "" {
 		same += " " + load.Text // what got another load is no neighbour
 	}
-	v.History = "/history?key=" + url.QueryEscape(e.Config)
+	v.History = "/history/" + e.ID
 	at := e.Started.UTC().Format(time.RFC3339)
 	for _, way := range []struct {
 		bound, order string

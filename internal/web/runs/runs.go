@@ -46,7 +46,7 @@ type Options struct {
 type screen struct {
 	o                              Options
 	list, first, marks, trash, run *page.Template
-	counts                         countCache
+	cache                          cache
 	documents                      *documents
 	watch                          *live.Watch
 }

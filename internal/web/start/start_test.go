@@ -130,7 +130,7 @@ func TestQueue(t *testing.T) {
 	get(t, lab.URL+"/launch").want(t, 200, "quickstart", "SIMULATED", "local", `/launch/`+id, "!Nothing was launched yet")
 	get(t, lab.URL+a.where+"/log/stderr").want(t, 200, "stand-in for perflab tune", "!\x1b")
 	get(t, lab.URL+a.where+"/log/other").want(t, 404, "no log other")
-	get(t, lab.URL+"/launch/study?copy="+id).want(t, 200, "Made of quickstart", "random_range_ratio: 0.5")
+	get(t, lab.URL+"/launch/study?from="+id).want(t, 200, "Made of quickstart", "random_range_ratio: 0.5")
 	post(t, lab.URL+a.where+"/stop", nil).want(t, 409, "does not run")
 	post(t, lab.URL+a.where+"/burn", nil).want(t, 404)
 	post(t, lab.URL+"/launch/20260101-000000-00000000/stop", nil).want(t, 404, "there is no launch")
@@ -168,7 +168,7 @@ func TestStudy(t *testing.T) {
 	get(t, lab.URL+"/launch/study").want(t, 200, "data-editor", "/launch/study?template=quickstart", "/launch/study?template=docker-vllm", "throughput", "Eight launches of simulated engines")
 	get(t, lab.URL+"/launch/study?template=quickstart").want(t, 200, "random_range_ratio: 0.5", "Made of the template quickstart")
 	get(t, lab.URL+"/launch/study?template=../start").want(t, 404, "no template")
-	get(t, lab.URL+"/launch/study?copy=nothing").want(t, 404, "no study nothing")
+	get(t, lab.URL+"/launch/study?from=nothing").want(t, 404, "no study nothing")
 	do := func(what, text string) answer {
 		return post(t, lab.URL+"/launch/study", url.Values{"do": {what}, "study": {strings.ReplaceAll(text, "\n", "\r\n")}})
 	}

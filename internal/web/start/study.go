@@ -152,7 +152,7 @@ func about(text string) string {
 func (s *screen) showStudy(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
 	v := studyView{}
-	switch name, from := q.Get("template"), q.Get("copy"); {
+	switch name, from := q.Get("template"), q.Get("from"); {
 	case name != "":
 		b, err := examples.Studies.ReadFile(name + ".yaml")
 		if err != nil {

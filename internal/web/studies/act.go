@@ -44,15 +44,18 @@ func actionsOf(who guard.Who, s *screen, sub subject, state string, now *scene) 
 		return a
 	}
 	if l := sub.Launch; l != nil {
-		a.Launches = "/launch"
-		a.Copy = "/launch/study?from=" + url.QueryEscape(l.ID)
+		a.Launches = "/launch/" + l.ID
+		a.Copy = "/launch/study?copy=" + l.ID
 	}
 	if sub.Entry != nil {
 		a.Share = true
-		a.Copy = "/launch/study?from=" + url.QueryEscape(sub.Entry.ID)
+		a.Copy = "/launch/study?copy=" + url.QueryEscape(sub.Entry.ID)
 		if state == string(outcome.Finished) {
 			a.Publish = "/sites?ids=" + url.QueryEscape(sub.Entry.ID)
 		}
+	}
+	if !who.May(guard.Launch) || s.readOnly() != nil {
+		a.Copy = ""
 	}
 	a.More = state == string(outcome.Finished) || state == string(outcome.Stopped)
 	switch state {

@@ -69,6 +69,7 @@ type listRow struct {
 	store.Entry
 	Name, Best, Value, Gain, Tone string
 	Trials                        string
+	Open                          bool // the gain is of what leads, and not confirmed
 	Who                           string
 	Live                          string // begins the names of what lives
 }
@@ -307,7 +308,7 @@ func (row *listRow) goesOn(dir string) {
 	if l := u.Leader; l != nil {
 		row.Best = l.Label
 		if l.Ratio != nil {
-			row.Gain, row.Tone = finding.Ratio(*l.Ratio, l.Higher)+", not confirmed", ""
+			row.Gain, row.Tone, row.Open = finding.Ratio(*l.Ratio, l.Higher), "", true
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"perflab/internal/report/finding"
 	"perflab/internal/rundir"
 	"perflab/internal/source"
+	"perflab/internal/web/guard/place"
 )
 
 // scene is what the directory of a study says at one instant. It is not written to.
@@ -140,15 +141,23 @@ func (r *reader) follow(s *scene) {
 			s.fault = "the engine's log cannot be read: " + err.Error()
 		}
 	}
-	if run := runUnderWay(dir); run != "" {
-		path := filepath.Join(dir, run, rundir.TelemetryFile)
-		if r.telemetry.path != path {
-			r.telemetry, r.readings = tail{path: path}, nil
-			r.load = fmt.Sprintf("launch %d, %s", t.Trial, strings.TrimSuffix(run, partial))
-		}
+	if run := newestRun(dir); run != "" {
+		r.measured(t.Trial, dir, run)
 		if err := r.read(); err != nil && s.fault == "" {
 			s.fault = "the telemetry cannot be read: " + err.Error()
 		}
+	}
+}
+
+// measured has the telemetry of a run followed. When the run has ended, its directory has another name
+// and the readings are those that were read.
+func (r *reader) measured(trial int, dir, run string) {
+	path := filepath.Join(dir, run, rundir.TelemetryFile)
+	load := fmt.Sprintf("launch %d, %s", trial, strings.TrimSuffix(run, partial))
+	if load != r.load {
+		r.telemetry, r.readings, r.load = tail{path: path}, nil, load
+	} else if len(r.readings) == 0 {
+		r.telemetry.path = path
 	}
 }
 
@@ -217,19 +226,19 @@ func engineLog(dir string) string {
 func logNames(dir string) (names []string) {
 	entries, _ := os.ReadDir(filepath.Join(dir, logsDir)) // none of what does not exist
 	for _, e := range entries {
-		if e.Type().IsRegular() && strings.HasSuffix(e.Name(), ".log") {
+		if e.Type().IsRegular() && strings.HasSuffix(e.Name(), ".log") && place.Check(e.Name()) == nil { // what place would refuse leads nowhere
 			names = append(names, e.Name())
 		}
 	}
 	return names
 }
 
-// runUnderWay is the newest run of a trial that has not ended.
-func runUnderWay(dir string) (name string) {
+// newestRun is the newest run of a trial that has telemetry.
+func newestRun(dir string) (name string) {
 	entries, _ := os.ReadDir(dir) // none of what does not exist
 	var newest time.Time
 	for _, e := range entries {
-		if !e.IsDir() || !strings.HasSuffix(e.Name(), partial) {
+		if !e.IsDir() || stamp(filepath.Join(dir, e.Name(), rundir.TelemetryFile)) == "-" {
 			continue
 		}
 		if info, err := e.Info(); err == nil && (name == "" || info.ModTime().After(newest)) {

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -19,6 +20,7 @@ import (
 	"perflab/internal/test/webtest"
 	"perflab/internal/web"
 	"perflab/internal/web/guard"
+	"perflab/internal/web/launch"
 )
 
 // hostile is what a name may hold.
@@ -113,7 +115,7 @@ func TestList(t *testing.T) {
 	lab := webtest.Open(t, web.Options{Roots: []string{root}})
 	_, body := get(t, lab.URL+"/studies")
 	has(t, "list", body, []string{
-		"h100", "SIMULATED", "running", "vLLM FP8", "+18.0 % [+11.0, +26.0], not confirmed", "4 of at most 24", "Qwen/Qwen3-8B",
+		"h100", "SIMULATED", "running", "vLLM FP8", "+18.0 % [+11.0, +26.0]", "not confirmed", "4 of at most 24", "Qwen/Qwen3-8B",
 		"done", "confirmed", "TP2", "+12.0 % [+11.0, +13.0]", "1 to 2 of 2", "New study",
 	}, nil)
 	_, body = get(t, lab.URL+"/studies?q="+url.QueryEscape("gain>=10%"))
@@ -139,7 +141,7 @@ func TestStudyUnderWay(t *testing.T) {
 	}
 	has(t, "the page", body, []string{
 		"Leads so far: vLLM FP8, +18.0 % [+11.0, +26.0] over the baseline by 1 launch of the search, not confirmed.",
-		"4 of at most 24", "~35 min 50 s", "<code>p99_ttft_ms &lt;= 500</code> missed; baseline: met (410 ms); what leads: missed (512 ms)",
+		"4 of at most 24", "~35 min 50 s", "<code>p99_ttft_ms &lt;= 500</code>", "baseline: met, 410 ms; leads so far: missed by 12 ms, 512 ms",
 		"a change of what leads, expected to gain most", "212 of 500 requests, 1 failed, 5.3 req/s, 2250 output tok/s", "64 in flight",
 		"INFO loading", "loading 100 %", "45 running", "GPUs 90 % busy", "shown to be worse than vLLM FP8", "1.180x", "[1.110, 1.260]", "<svg",
 		"CUDA out of memory", "Give it more GPUs", "1 of 10 calls failed", "SIMULATED", "press Ctrl-C in its terminal", "study.yaml", "not launched so far",
@@ -433,3 +435,42 @@ func TestRoles(t *testing.T) {
 		t.Errorf("stop without a token: %d", status)
 	}
 }
+
+// TestLaunchFailed: a launch that ended before there was a study says so, with its own words.
+func TestLaunchFailed(t *testing.T) {
+	self, err := exec.LookPath("false")
+	if err != nil {
+		t.Skip("there is no program that only fails: ", err)
+	}
+	lab := webtest.Open(t, web.Options{Roots: []string{t.TempDir()}, Program: self})
+	l, err := lab.Queue().Submit(launch.Request{Who: "ada", Study: &launch.StudyRequest{Text: predictedStudy}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for version := uint64(0); l.State != launch.Ended; {
+		if version, err = lab.Queue().Wait(t.Context(), version); err != nil {
+			t.Fatal(err)
+		}
+		if l, err = lab.Queue().Get(l.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	status, body := get(t, lab.URL+"/study/"+l.ID)
+	if status != http.StatusOK {
+		t.Fatal(status, body)
+	}
+	has(t, "the page", body, []string{"its process failed: its messages say why", "Go on", "ada", "Nothing has been measured yet"}, nil)
+	_, body = get(t, lab.URL+"/studies")
+	has(t, "the list", body, []string{"No study yet"}, nil)
+}
+
+const predictedStudy = `name: first
+model: Qwen/Qwen3-8B
+hardware: {gpu: h100-sxm, gpus: 1}
+objective: {metric: total_token_throughput}
+workloads:
+  - {name: chat, dataset_name: random, num_prompts: 20, random_input_len: 64, random_output_len: 8}
+baseline: {label: vLLM, engine: vllm}
+stages: [{name: layout, try: [{label: few, set: {max_num_seqs: 4}}]}]
+runtime: {kind: predicted}
+`

@@ -92,7 +92,7 @@ func newTrialRow(x outcome.Trial, t trialTable, f *outcome.Study) trialRow {
 		pick *outcome.Pick
 	}{{"baseline", f.Baseline}, {leads(f), f.Recommended}} {
 		if p.pick != nil && p.pick.Trial == x.ID {
-			row.Role = p.role
+			row.Role = strings.TrimPrefix(row.Role+", "+p.role, ", ")
 		}
 	}
 	for i := range row.Figures {
@@ -112,10 +112,12 @@ func newTrialRow(x outcome.Trial, t trialTable, f *outcome.Study) trialRow {
 	return row
 }
 
+const leadsSoFar = "leads so far"
+
 // leads is what the configuration is called that is singled out: of a study on its way no winner.
 func leads(f *outcome.Study) string {
 	if f.Partial {
-		return "leads so far"
+		return leadsSoFar
 	}
 	return "recommended"
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"perflab/internal/outcome"
+	"perflab/internal/redact"
 	"perflab/internal/report/finding"
 	"perflab/internal/report/progress"
 	"perflab/internal/result"
@@ -34,6 +35,7 @@ type studyView struct {
 	Fault     string
 	Lead      string // the conclusion, or what leads so far
 	Why       string // it stopped, or waits
+	Said      string // by a launch that ended before its study did
 	Tiles     []tile
 	SLOs      []slo
 	Open      []openTrial
@@ -101,8 +103,8 @@ func (s *screen) view(r *http.Request, sub subject, now *scene) studyView {
 	if sub.Launch != nil && v.State == string(launch.Queued) {
 		v.Why = sub.Launch.Waits
 	}
-	if l := sub.Launch; l != nil && l.Fault != "" {
-		v.Fault = joinSentences(v.Fault, l.Fault)
+	if sub.Launch != nil {
+		s.launchSaid(&v, sub.Launch)
 	}
 	if v.State != string(outcome.Finished) {
 		v.Events = fmt.Sprintf("%s/study/%s/events?at=%s", v.Base, v.Key, stateAnd(v.State, now.shape))
@@ -118,6 +120,24 @@ func (s *screen) view(r *http.Request, sub subject, now *scene) studyView {
 	v.Trials = s.trials(r, sub, now)
 	v.Act = actionsOf(who, s, sub, v.State, now)
 	return v
+}
+
+// mostSaid is how much of what perflab said is shown, in bytes.
+const mostSaid = 4 << 10
+
+// launchSaid adds how the launch of a study ended before the study did, and what it said.
+func (s *screen) launchSaid(v *studyView, l *launch.Launch) {
+	if l.Fault != "" {
+		v.Fault = joinSentences(v.Fault, l.Fault)
+	}
+	a := l.Last()
+	if a == nil || a.Exit == nil || v.State != string(outcome.Stopped) {
+		return
+	}
+	v.Why = joinSentences(v.Why, "its process "+a.Exit.Meaning)
+	if c, err := s.Queue.Tail(l.ID, launch.Stderr, -mostSaid); err == nil {
+		v.Said = redact.Text(redact.Printable(c.Text))
+	}
 }
 
 // heading is what the study is called, and how it is marked.
@@ -243,6 +263,12 @@ func tiles(now *scene) []tile {
 		trials.Progress = &share
 	}
 	out = append(out, trials)
+	if u != nil && u.BudgetS > 0 {
+		out = append(out, tile{Name: "Budget of time", Value: progress.Brief(seconds(u.SpentS)) + " of " + progress.Brief(seconds(u.BudgetS)), Small: "by trials that have ended"})
+	}
+	if f != nil && f.Ledger.GPUSeconds > 0 {
+		out = append(out, gpuHours(f))
+	}
 	if now.running() {
 		out = append(out, tile{Name: "Time left, at most", Value: cmp.Or(text("left"), page.None), Live: "left", Small: "by what trials took so far"})
 	}
@@ -259,9 +285,14 @@ func ended(f *outcome.Study) []tile {
 		out = append(out, tile{Name: "Took", Value: progress.Brief(f.Ended.Sub(f.Started))})
 	}
 	if f.Ledger.GPUSeconds > 0 {
-		out = append(out, tile{Name: "GPU-hours", Value: strconv.FormatFloat(f.Ledger.GPUSeconds/3600, 'f', 2, 64)})
+		out = append(out, gpuHours(f))
 	}
 	return out
+}
+
+// gpuHours are those that launches had allocated.
+func gpuHours(f *outcome.Study) tile {
+	return tile{Name: "GPU-hours", Value: strconv.FormatFloat(f.Ledger.GPUSeconds/3600, 'g', 3, 64), Small: "allocated to launches"}
 }
 
 // liveTexts are the texts of a page that change while a study runs, by their names in events. What is
@@ -372,7 +403,7 @@ func slos(f *outcome.Study) []slo {
 		for _, side := range []struct {
 			name string
 			pick *outcome.Pick
-		}{{"baseline", f.Baseline}, {"what leads", f.Recommended}} {
+		}{{"baseline", f.Baseline}, {leads(f), f.Recommended}} {
 			if side.pick == nil {
 				continue
 			}
@@ -380,20 +411,13 @@ func slos(f *outcome.Study) []slo {
 				if j.SLO != text {
 					continue
 				}
-				x.Sides = append(x.Sides, side.name+": "+map[bool]string{true: "met", false: "missed"}[j.Met]+withReason(j.Why))
 				x.State = map[bool]string{true: "met", false: "missed"}[j.Met] // the last: what leads
+				x.Sides = append(x.Sides, side.name+": "+cmp.Or(strings.TrimPrefix(j.Why, text+": "), x.State))
 			}
 		}
 		out = append(out, x)
 	}
 	return out
-}
-
-func withReason(why string) string {
-	if why == "" {
-		return ""
-	}
-	return " (" + why + ")"
 }
 
 // log is the end of the engine's log as it stands in the page.

@@ -99,6 +99,9 @@ func right(root *os.Root, f manifest.File) (bool, error) {
 // Commit makes a directory below the root of an upload that is whole and right, and says where it is.
 // Where the laboratory has a copy, as is says by the facts, the upload is cleared away and there is no place.
 func (u *Uploads) Commit(ctx context.Context, id string, is func(scan.Facts) (there bool, err error)) (place string, facts scan.Facts, err error) {
+	if _, err := u.manifest(id); err != nil { // an id is checked before it is made a path of
+		return "", facts, err
+	}
 	release, err := hold(filepath.Join(u.dir, id, manifestFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", facts, &NotFoundError{id}

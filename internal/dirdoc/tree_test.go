@@ -1,8 +1,7 @@
-package console
+package dirdoc
 
 import (
 	"encoding/json"
-	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -12,9 +11,13 @@ func TestWriteTree(t *testing.T) {
 	root := t.TempDir()
 	dir := filepath.Join(root, "site")
 	tree := Tree{Dir: dir, Manifest: "list.json", Read: func(b []byte) (files []string, err error) { return files, json.Unmarshal(b, &files) }}
-	e := Env{Stdout: io.Discard, Stderr: io.Discard}
 	write := func(files map[string][]byte, manifest string) error {
-		return e.WriteTree(tree, files, []byte(manifest))
+		return tree.Write(files, []byte(manifest), func(path string, b []byte) error {
+			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+				return err
+			}
+			return os.WriteFile(path, b, 0o644)
+		})
 	}
 	outside := filepath.Join(root, "mine")
 	if err := os.WriteFile(outside, nil, 0o644); err != nil {

@@ -1,9 +1,8 @@
-package console
+package dirdoc
 
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -17,16 +16,15 @@ type Tree struct {
 	Read     func([]byte) ([]string, error) // its files
 }
 
-// WriteTree writes files and the manifest, last, and takes away what an earlier manifest names
-// and is no more. A directory that holds something else is refused before anything is written.
-func (e Env) WriteTree(t Tree, files map[string][]byte, manifest []byte) error {
+// Write writes files and the manifest, last, and takes away what an earlier manifest names and is no
+// more; write writes one file. A directory that holds something else is refused, as an *OptionError,
+// before anything is written.
+func (t Tree) Write(files map[string][]byte, manifest []byte, write func(path string, b []byte) error) error {
 	before, err := t.before()
 	if err != nil {
 		return err
 	}
-	text := func(path string, b []byte) error {
-		return e.WriteText(filepath.Join(t.Dir, filepath.FromSlash(path)), func(w io.Writer) error { _, err := w.Write(b); return err })
-	}
+	text := func(path string, b []byte) error { return write(filepath.Join(t.Dir, filepath.FromSlash(path)), b) }
 	paths := make([]string, 0, len(files))
 	for path := range files {
 		paths = append(paths, path)
@@ -64,5 +62,5 @@ func (t Tree) before() ([]string, error) {
 	case err != nil:
 		return nil, fmt.Errorf("look into the directory to write to: %w", err)
 	}
-	return nil, Usage(fmt.Errorf("%s is not empty and has no %s: name a new or an empty directory", t.Dir, t.Manifest))
+	return nil, &OptionError{fmt.Errorf("%s is not empty and has no %s: name a new or an empty directory", t.Dir, t.Manifest)}
 }
