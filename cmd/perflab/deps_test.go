@@ -101,8 +101,6 @@ var tests = map[string]map[string]string{
 	"listing":             {"store/mark": "what people said is shown"},
 	"sim":                 {"prometheus": "the metrics that it publishes are read", "engine/meters": "and given common names", "engine/logs": "what it prints at the start is read"},
 	"test/science":        {"result": "the figures of a replay are those that it defines", "earlier": "what was measured under another load is weighed"},
-	"push":                {"web": "a laboratory is pushed to", "web/guard": "its tokens and certificate", "store": "what it has then"},
-	"web/api":             {"web": "the API is asked behind its guard"},
 	"web/asset":           {"web/figure": "plots of every kind are looked at"},
 	"tune/journal":        {"tune/staged": "a search that is interrupted"},
 	"tune/staged":         {"stat": "random studies"},
