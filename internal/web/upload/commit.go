@@ -127,8 +127,9 @@ func (u *Uploads) Commit(ctx context.Context, id string, is func(scan.Facts) (th
 		}
 		u.done.Add(1)
 	}
-	release() // some systems remove nothing that is open
-	return place, facts, os.RemoveAll(filepath.Join(u.dir, id))
+	release()                                  // some systems remove nothing that is open
+	_ = os.RemoveAll(filepath.Join(u.dir, id)) // what another begins in it just now goes with its time
+	return place, facts, nil
 }
 
 // publish gives a directory its name, or that with a number where it is taken.

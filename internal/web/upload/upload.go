@@ -187,11 +187,25 @@ func hold(file string) (release func(), err error) {
 }
 
 // Begin begins an upload, or says how far the one of the same files has come.
-func (u *Uploads) Begin(m manifest.Manifest) (manifest.Upload, error) {
+func (u *Uploads) Begin(m manifest.Manifest) (up manifest.Upload, err error) {
 	if err := m.Validate(); err != nil {
-		return manifest.Upload{}, err
+		return up, err
 	}
-	id := m.ID()
+	// Whoever ends the same upload just now clears it away under our hands: it is begun anew then.
+	for range 5 {
+		if up, err = u.begin(m, m.ID()); err == nil || !gone(err) {
+			break
+		}
+	}
+	return up, err
+}
+
+func gone(err error) bool {
+	_, none := errors.AsType[*NotFoundError](err)
+	return none || errors.Is(err, fs.ErrNotExist)
+}
+
+func (u *Uploads) begin(m manifest.Manifest, id string) (manifest.Upload, error) {
 	if _, err := u.manifest(id); err == nil {
 		return u.Standing(id)
 	}
