@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -100,6 +101,9 @@ func (s *index) failed(doing string, err error) error {
 	}
 	if broken(err) && s.info.Index == s.file && os.WriteFile(s.file+damaged, nil, 0o644) == nil {
 		return fmt.Errorf("%s %s: %w: start perflab again, which makes it anew", doing, s.file, err)
+	}
+	if _, said := errors.AsType[*UnreachableError](err); said {
+		return err
 	}
 	if s.d.name == postgres.name && unreachable(err) {
 		return &UnreachableError{s.info.Index, s.bare(err)}

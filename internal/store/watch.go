@@ -54,7 +54,7 @@ func (n *notice) next() (int64, <-chan struct{}) {
 // Version is a number that grows with every change of what the index shows, whoever made it.
 func (s *Store) Version(ctx context.Context) (version int64, err error) {
 	err = s.d.rows(ctx, s.db, "SELECT value FROM meta WHERE name='version'", nil, func(r *sql.Rows) error { return r.Scan(&version) })
-	return version, err
+	return version, s.failed("read the index", err)
 }
 
 // elsewhere is how often Wait looks whether another process changed the index.

@@ -28,6 +28,7 @@ func faults(page string) (out []string) {
 	for _, m := range tags.FindAllStringSubmatch(page, -1) {
 		name, rest := strings.ToLower(m[1]), m[2]
 		switch {
+		case name == "script" && strings.Contains(rest, `type="application/json"`): // data, which no browser runs
 		case name == "script" && !strings.Contains(rest, `src="/`), name == "style", name == "iframe" && !strings.Contains(rest, `src="/`), name == "object", name == "embed", name == "base":
 			out = append(out, "the element "+m[0])
 		case name == "img" && strings.Contains(rest, "onerror"):

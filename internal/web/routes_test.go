@@ -88,6 +88,23 @@ launch        POST /launch/quickstart
 launch        POST /api/v1/studies/check
 launch        POST /api/v1/studies/complete
 
+read          GET /history
+read          GET /history/rule
+read          GET /history/{key}
+read          GET /history/{key}/points.csv
+read          GET /history/{key}/points.json
+launch        POST /history/{key}/note
+
+launch        GET /import
+launch        POST /import
+launch        GET /import/{id}
+launch        POST /import/{id}/keep
+launch        POST /import/{id}/discard
+read          GET /sites
+launch        POST /sites
+read          GET /sites/view/{key}/{path...}
+read          GET /sites/download/{key}
+
 read          GET /metrics
 read          GET /api/
 read          GET /api/v1/openapi.json
