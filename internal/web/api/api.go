@@ -8,8 +8,8 @@
 // can say something else; what has no value is absent or null, never zero; what a simulator made says so;
 // an error is {"status", "error", "hint"}; what changes something is in the audit log.
 //
-// Deliberately absent: pages, the search of the command palette and the checks of the study editor, which
-// belong to their screens.
+// Deliberately absent: pages, and the checks of the study editor, which
+// belong to their screen.
 package api
 
 import (
@@ -113,11 +113,12 @@ func (a *API) Routes() []page.Route {
 		Doc: page.Doc{Summary: "Figures of the server itself, for Prometheus.", Answers: "text/plain"},
 	}}
 	routes = append(routes, a.entryRoutes()...)
+	routes = append(routes, a.searchRoute())
 	routes = append(routes, a.markRoutes()...)
-	routes = append(routes, a.figureRoutes()...)
+	routes = append(routes, measuring{a}.routes()...)
 	routes = append(routes, a.fileRoutes()...)
-	routes = append(routes, a.launchRoutes()...)
-	routes = append(routes, a.uploadRoutes()...)
+	routes = append(routes, launching{a}.routes()...)
+	routes = append(routes, uploading{a}.routes()...)
 	routes = append(routes, a.guardRoutes()...)
 	return append(routes, page.Route{
 		Pattern: "GET /api/", Role: guard.Read,

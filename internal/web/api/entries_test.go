@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -142,5 +143,34 @@ func TestPlots(t *testing.T) {
 	l.read(t, "/api/v1/history?metrics=p99_ttft_ms&id=one", &h)
 	if h.Runs != 2 || len(h.Histories) != 2 || h.Histories[0].Source.Simulated || h.Histories[0].Points[0].Build != "a1" || h.Histories[0].Points[0].Value == nil {
 		t.Errorf("what was measured and what was simulated have a history each: %+v", h)
+	}
+}
+
+// TestSearch: words lead to screens and entries, and words that are no filter to screens alone.
+func TestSearch(t *testing.T) {
+	l := open(t, web.Options{})
+	for q, want := range map[string][]string{
+		"compare": {"Compare"},
+		"one":     {"one"},
+		"study":   {"study"},
+		"p99<<":   nil,
+	} {
+		var found []api.Found
+		l.read(t, "/api/v1/search?q="+url.QueryEscape(q), &found)
+		var titles []string
+		for _, f := range found {
+			titles = append(titles, f.Title)
+			if !strings.HasPrefix(f.Href, "/") || strings.HasPrefix(f.Href, "//") {
+				t.Errorf("%s leads to %q", q, f.Href)
+			}
+		}
+		for _, title := range want {
+			if !slices.Contains(titles, title) {
+				t.Errorf("%s finds %q, not %s", q, titles, title)
+			}
+		}
+		if want == nil && len(found) > 0 {
+			t.Errorf("%s finds %q", q, titles)
+		}
 	}
 }

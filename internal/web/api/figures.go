@@ -24,7 +24,10 @@ import (
 	"perflab/internal/web/page"
 )
 
-func (a *API) figureRoutes() []page.Route {
+// measuring is the part of the API that gives figures.
+type measuring struct{ *API }
+
+func (a measuring) routes() []page.Route {
 	names := page.Parameter{Name: "metrics", Doc: "Names of metrics joined by commas.", Example: "output_throughput,p99_ttft_ms"}
 	return []page.Route{{
 		Pattern: "GET /api/v1/figures", Role: guard.Read, Serve: served(a.figures),
@@ -84,7 +87,7 @@ type Figures struct {
 	Total   int         `json:"total"`   // entries that the filter holds for
 }
 
-func (a *API) figures(w http.ResponseWriter, r *http.Request) error {
+func (a measuring) figures(w http.ResponseWriter, r *http.Request) error {
 	q, err := query(r)
 	if err != nil {
 		return err
@@ -175,7 +178,7 @@ func (a *API) heavily(ctx context.Context, do func() error) error {
 	return do()
 }
 
-func (a *API) reduction(w http.ResponseWriter, r *http.Request) error {
+func (a measuring) reduction(w http.ResponseWriter, r *http.Request) error {
 	return a.heavily(r.Context(), func() error {
 		x, err := a.o.Store.Reduction(r.Context(), r.PathValue("id"))
 		if err != nil {
@@ -198,7 +201,7 @@ func (a *API) here(ctx context.Context, what string) (store.Entry, error) {
 	return e, nil
 }
 
-func (a *API) progress(w http.ResponseWriter, r *http.Request) error {
+func (a measuring) progress(w http.ResponseWriter, r *http.Request) error {
 	e, err := a.here(r.Context(), r.PathValue("id"))
 	if err != nil {
 		return err
@@ -214,7 +217,7 @@ func (a *API) progress(w http.ResponseWriter, r *http.Request) error {
 // mostSides is how many entries are compared at once.
 const mostSides = 20
 
-func (a *API) compare(w http.ResponseWriter, r *http.Request) error {
+func (a measuring) compare(w http.ResponseWriter, r *http.Request) error {
 	o := compare.Options{By: r.URL.Query().Get("by")}
 	var err error
 	if o.Metrics, err = metrics(r.URL.Query().Get("metrics")); err != nil {
@@ -283,7 +286,7 @@ type HistoryPoint struct {
 // mostRuns is how many runs of a configuration a history is made of: the newest.
 const mostRuns = 10_000
 
-func (a *API) series(w http.ResponseWriter, r *http.Request) error {
+func (a measuring) series(w http.ResponseWriter, r *http.Request) error {
 	names, err := needed(r)
 	if err != nil {
 		return err
@@ -327,7 +330,7 @@ func (a *API) series(w http.ResponseWriter, r *http.Request) error {
 }
 
 // configuration is the key that is asked for.
-func (a *API) configuration(r *http.Request) (string, error) {
+func (a measuring) configuration(r *http.Request) (string, error) {
 	config, id := r.URL.Query().Get("config"), r.URL.Query().Get("id")
 	if (config == "") == (id == "") {
 		return "", page.Bad("give either config, the key of a configuration, or id, an entry that has it")
@@ -345,7 +348,7 @@ func (a *API) configuration(r *http.Request) (string, error) {
 	return e.Config, err
 }
 
-func (a *API) runsOf(r *http.Request, config string, names []string) (out []lineage.Run, err error) {
+func (a measuring) runsOf(r *http.Request, config string, names []string) (out []lineage.Run, err error) {
 	filter := "kind=run config=" + config
 	if q := r.URL.Query().Get("q"); q != "" {
 		filter += ", " + q

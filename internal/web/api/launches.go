@@ -15,7 +15,10 @@ const mostLaunch = 4 << 20
 
 var launchParameter = page.Parameter{Name: "id", Doc: "The ID of a launch."}
 
-func (a *API) launchRoutes() []page.Route {
+// launching is the part of the API that starts and stops studies and benches.
+type launching struct{ *API }
+
+func (a launching) routes() []page.Route {
 	state := map[int]string{404: "There is no such launch.", 409: "The launch is in another state, or another server runs the queue."}
 	one := []page.Parameter{launchParameter}
 	act := func(name, summary string, do func(id, who string) (launch.Launch, error)) page.Route {
@@ -74,7 +77,7 @@ type NewBench struct {
 	Flags map[string][]string `json:"flags"` // of perflab bench, without dashes
 }
 
-func (a *API) launchList(w http.ResponseWriter, _ *http.Request) error {
+func (a launching) launchList(w http.ResponseWriter, _ *http.Request) error {
 	out := Launches{Launches: append([]launch.Launch{}, a.o.Queue.List()...)}
 	if err := a.o.Queue.ReadOnly(); err != nil {
 		out.ReadOnly = err.Error()
@@ -83,7 +86,7 @@ func (a *API) launchList(w http.ResponseWriter, _ *http.Request) error {
 	return nil
 }
 
-func (a *API) launch(w http.ResponseWriter, r *http.Request) error {
+func (a launching) launch(w http.ResponseWriter, r *http.Request) error {
 	l, err := a.o.Queue.Get(r.PathValue("id"))
 	if err != nil {
 		return err
@@ -92,7 +95,7 @@ func (a *API) launch(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (a *API) submit(w http.ResponseWriter, r *http.Request) error {
+func (a launching) submit(w http.ResponseWriter, r *http.Request) error {
 	var body NewLaunch
 	if err := page.ReadJSON(r, &body); err != nil {
 		return err
@@ -142,7 +145,7 @@ func truth(r *http.Request, name string) (bool, error) {
 }
 
 // act is a handler that does something with a launch.
-func (a *API) act(name string, do func(id, who string) (launch.Launch, error)) func(http.ResponseWriter, *http.Request) error {
+func (a launching) act(name string, do func(id, who string) (launch.Launch, error)) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		l, err := do(r.PathValue("id"), who(r))
 		a.audit(r, name, r.PathValue("id"), err)
@@ -154,7 +157,7 @@ func (a *API) act(name string, do func(id, who string) (launch.Launch, error)) f
 	}
 }
 
-func (a *API) log(w http.ResponseWriter, r *http.Request) error {
+func (a launching) log(w http.ResponseWriter, r *http.Request) error {
 	offset, err := number(r, "offset", 0, -1<<40, 1<<50)
 	if err != nil {
 		return err

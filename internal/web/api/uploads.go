@@ -15,7 +15,10 @@ import (
 	"perflab/internal/web/upload"
 )
 
-func (a *API) uploadRoutes() []page.Route {
+// uploading is the part of the API that takes directories.
+type uploading struct{ *API }
+
+func (a uploading) routes() []page.Route {
 	id := page.Parameter{Name: "id", Doc: "The ID of an upload."}
 	n := page.Parameter{Name: "n", Doc: "The file's place in the manifest, from 0.", Example: "0"}
 	gone := map[int]string{404: "There is no such upload: begin it again."}
@@ -48,7 +51,7 @@ func (a *API) uploadRoutes() []page.Route {
 }
 
 // there is the entry of an ID, and not of what begins like it.
-func (a *API) there(ctx context.Context, id string) (string, bool) {
+func (a uploading) there(ctx context.Context, id string) (string, bool) {
 	if id == "" {
 		return "", false
 	}
@@ -59,7 +62,7 @@ func (a *API) there(ctx context.Context, id string) (string, bool) {
 	return e.ID, true
 }
 
-func (a *API) begin(w http.ResponseWriter, r *http.Request) error {
+func (a uploading) begin(w http.ResponseWriter, r *http.Request) error {
 	if err := a.writable(); err != nil {
 		return err
 	}
@@ -87,7 +90,7 @@ func (a *API) begin(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (a *API) standing(w http.ResponseWriter, r *http.Request) error {
+func (a uploading) standing(w http.ResponseWriter, r *http.Request) error {
 	if err := a.writable(); err != nil {
 		return err
 	}
@@ -99,7 +102,7 @@ func (a *API) standing(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (a *API) giveUp(w http.ResponseWriter, r *http.Request) error {
+func (a uploading) giveUp(w http.ResponseWriter, r *http.Request) error {
 	if err := a.writable(); err != nil {
 		return err
 	}
@@ -119,7 +122,7 @@ func file(r *http.Request) (int, error) {
 	return n, nil
 }
 
-func (a *API) offset(w http.ResponseWriter, r *http.Request) error {
+func (a uploading) offset(w http.ResponseWriter, r *http.Request) error {
 	if err := a.writable(); err != nil {
 		return err
 	}
@@ -136,7 +139,7 @@ func (a *API) offset(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (a *API) piece(w http.ResponseWriter, r *http.Request) error {
+func (a uploading) piece(w http.ResponseWriter, r *http.Request) error {
 	if err := a.writable(); err != nil {
 		return err
 	}
@@ -169,7 +172,7 @@ func (a *API) piece(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (a *API) commit(w http.ResponseWriter, r *http.Request) error {
+func (a uploading) commit(w http.ResponseWriter, r *http.Request) error {
 	if err := a.writable(); err != nil {
 		return err
 	}
