@@ -104,16 +104,16 @@ var tests = map[string]map[string]string{
 	"web/asset":           {"web/figure": "plots of every kind are looked at"},
 	"tune/journal":        {"tune/staged": "a search that is interrupted"},
 	"tune/staged":         {"stat": "random studies"},
+	"web/runs":            {"web": "pages are served as they are", "rundir": "a run that is under way", "gauge": "and what is read of its engine", "durable": "a series that somebody is at work on"},
 	"web":                 {"push": "directories are pushed to a server that is killed"},
-	"web/runs":            {"web": "pages are served as they are", "rundir": "a run that is under way", "gauge": "and what is read of its engine"},
 	"web/guard/meter":     {"prometheus": "what is written is read again"},
+	"web/hardware":        {"web": "pages are looked at as the server gives them", "web/asset": "and what they load"},
 	"web/history":         {"web": "pages are looked at as the server gives them"},
 	"web/versus":          {"web": "pages are looked at as the server gives them", "rundir": "runs to compare", "verdict": "and what they are worth"},
 	"web/studies":         {"web": "screens are served behind the guard", "tune/journal": "a study that somebody is at work on", "web/allow": "what a launched study may use"},
 	"web/intake":          {"web": "screens are served behind the guard"},
 	"web/start":           {"web": "screens are served behind the guard", "web/allow": "what a launched study may use"},
-	"truth": {"selfcheck": "the client's cost is measured as a run is", "proc": "other programs are told from it",
-		"interop": "what other clients print is held against the truth", "result": "what perflab prints is too"},
+	"truth":               {"selfcheck": "the client's cost is measured as a run is", "proc": "other programs are told from it", "interop": "what other clients print is held against the truth", "result": "what perflab prints is too"},
 }
 
 // modules are the dependencies, and which packages may import of each: no

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"testing"
@@ -37,8 +38,8 @@ bench: {num_warmups: 0, telemetry_interval_s: 0.2}
 runtime: {kind: simulated, startup_s: 1}
 `
 
-// TestLive: a study of simulated engines over HTTP is launched from a browser, followed, stopped, resumed
-// and read to its end, without a page that is loaded again by hand.
+// TestLive: a study of simulated engines over HTTP is launched from a browser, followed, stopped, resumed,
+// read to its end and published, without a page that is loaded again by hand.
 func TestLive(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("nothing can be launched on Windows")
@@ -105,8 +106,16 @@ func TestLive(t *testing.T) {
 		t.Fatal(err)
 	}
 	p = b.Open(t, lab.URL+"/study/"+l.ID, browser.View{Width: 1280})
-	p.Wait(`document.querySelector("a[href^='/sites?ids=']")`)
-	p.Picture("study-live-finished")
+	p.Wait(`document.documentElement.hasAttribute("data-ready")`)
+	p.Click("text=Publish as a site")
+	p.Wait(`location.pathname === "/sites" && document.querySelector("input[name=id]:checked")`)
+	p.Type("input[name=name]", "published")
+	p.Click("text=Publish")
+	p.Wait(`document.querySelector("a[href^='/sites/view/']")`)
+	until(t, "the site to be there", func() bool {
+		_, err := os.Stat(filepath.Join(root, "sites", "published", "index.html"))
+		return err == nil
+	})
 	page, err := lab.Guard().History("", 20, nil)
 	if err != nil {
 		t.Fatal(err)

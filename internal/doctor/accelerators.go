@@ -56,6 +56,14 @@ func lookAccelerators(ctx context.Context, p Probes) (func(*Report), error) {
 	return func(r *Report) { r.Accelerators = append(r.Accelerators, found...) }, errors.Join(faults...)
 }
 
+// Accelerators are the devices of this machine alone, without the rest of a Report.
+func Accelerators(ctx context.Context, p Probes) ([]Accelerator, error) {
+	fill, err := lookAccelerators(ctx, p)
+	var r Report
+	fill(&r)
+	return r.Accelerators, err
+}
+
 func accelerator(f hardware.Found, platform arch.Platform, holders []hardware.Holder) Accelerator {
 	a := Accelerator{
 		Index: f.Index, Name: f.Name, Platform: string(platform), Driver: f.Driver, MemoryGiB: f.MemoryMiB / 1024, Details: f.Details(),

@@ -20,6 +20,7 @@ import (
 func (s *Server) routes() ([]page.Route, error) {
 	all := slices.Concat(
 		s.own(),
+		s.hardware.Routes(),
 		history.Routes(history.Options{Pages: s.pages, Store: s.store, Audit: s.guard.Audit, ReadOnly: s.o.ReadOnly}),
 		versus.Routes(s.pages, s.store, s.guard),
 		runs.Routes(runs.Options{Store: s.store, Pages: s.pages, Audit: s.guard.Audit, Launches: s.queue != nil, ReadOnly: s.o.ReadOnly}),

@@ -31,6 +31,7 @@ import (
 	"perflab/internal/web/asset"
 	"perflab/internal/web/guard"
 	"perflab/internal/web/guard/place"
+	"perflab/internal/web/hardware"
 	"perflab/internal/web/launch"
 	"perflab/internal/web/page"
 )
@@ -54,17 +55,18 @@ type Options struct {
 
 // Server is the laboratory's server.
 type Server struct {
-	o       Options
-	store   *store.Store
-	queue   *launch.Queue // nil: read only
-	guard   *guard.Guard
-	api     *api.API
-	pages   *page.Pages
-	handler http.Handler
-	served  []page.Route
-	synced  atomic.Int64 // ns that the newest look through the directories took
-	log     *slog.Logger
-	disk    place.Disk
+	o        Options
+	store    *store.Store
+	queue    *launch.Queue // nil: read only
+	guard    *guard.Guard
+	api      *api.API
+	pages    *page.Pages
+	hardware *hardware.Screen
+	handler  http.Handler
+	served   []page.Route
+	synced   atomic.Int64 // ns that the newest look through the directories took
+	log      *slog.Logger
+	disk     place.Disk
 }
 
 // usualReserve is what stays free of a disk for what is measured.
@@ -108,6 +110,7 @@ func (s *Server) open(ctx context.Context, o Options) (err error) {
 		}
 	}
 	s.pages = page.New(page.Options{Lab: o.Lab, Version: o.Version, Asset: asset.Path, Tokens: !s.guard.Open()})
+	s.hardware = hardware.New(hardware.Options{Pages: s.pages, Store: s.store})
 	s.guard.Meter("perflab_sync_seconds", "How long the newest look through the directories took.", func() float64 { return time.Duration(s.synced.Load()).Seconds() })
 	if err := s.sync(ctx); err != nil {
 		return fmt.Errorf("look through %s: %w", o.Roots[0], err)
@@ -127,6 +130,9 @@ func (s *Server) open(ctx context.Context, o Options) (err error) {
 // Close ends what the server holds open. What it launched goes on.
 func (s *Server) Close() error {
 	var errs []error
+	if s.hardware != nil {
+		s.hardware.Close()
+	}
 	if s.queue != nil {
 		s.queue.Close()
 	}

@@ -169,6 +169,10 @@ func installedFiles(files []file) []file {
 			f.name = "usr/share/zsh/vendor-completions/_perflab"
 		case name == "perflab.fish":
 			f.name = "usr/share/fish/vendor_completions.d/perflab.fish"
+		case name == "perflab.service":
+			f.name = "usr/lib/systemd/system/perflab.service"
+		case name == "perflab.sysusers":
+			f.name = "usr/lib/sysusers.d/perflab.conf"
 		case dir == "completions/":
 			continue // of another system's shell
 		case name == "LICENSE":

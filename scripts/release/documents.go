@@ -2,9 +2,12 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,12 +16,16 @@ import (
 	"perflab/internal/cli"
 )
 
-// documents are what every archive has beside the program: licence, README, manual pages and
-// completions.
+// services are the files by which systemd runs the laboratory's server, by their names in archives.
+var services = map[string]string{"systemd/perflab.service": "docs/serve/perflab.service", "systemd/perflab.sysusers": "docs/serve/perflab.sysusers"}
+
+// documents are what every archive has beside the program: licence, README, the service, manual pages
+// and completions.
 func (r *release) documents() ([]file, error) {
 	var out []file
-	for _, name := range []string{"LICENSE", "README.md"} {
-		b, err := os.ReadFile(filepath.Join(r.source, name))
+	names := []string{"LICENSE", "README.md"}
+	for _, name := range append(names, slices.Sorted(maps.Keys(services))...) {
+		b, err := os.ReadFile(filepath.Join(r.source, filepath.FromSlash(cmp.Or(services[name], name))))
 		if err != nil {
 			return nil, err
 		}

@@ -111,7 +111,12 @@ func (r *release) target(t target, docs []file) error {
 		return err
 	}
 	base := filepath.Join(r.out, "perflab_"+strings.TrimPrefix(r.version, "v")+"_"+t.String())
-	files := append([]file{{"perflab" + t.suffix(), 0o755, content}}, docs...)
+	files := []file{{"perflab" + t.suffix(), 0o755, content}}
+	for _, d := range docs {
+		if services[d.name] == "" || t.system == "linux" {
+			files = append(files, d)
+		}
+	}
 	if t.system == "windows" {
 		err = writeTo(base+".zip", func(f *os.File) error { return zipped(f, filepath.Base(base), files, r.at) })
 	} else {

@@ -47,7 +47,7 @@ func TestDocuments(t *testing.T) {
 	}
 	for name, has := range map[string]string{
 		"LICENSE": "Apache", "README.md": "# perflab", "man/perflab.1": "perflab-bench(1)", "man/perflab-bench.1": "request-rate", "man/perflab-version.1": "perflab v0.3.0", "man/perflab-selfcheck.1": "\n  arrival error   an event",
-		"completions/perflab.bash": "complete", "completions/_perflab": "#compdef perflab", "completions/perflab.fish": "complete -c perflab", "completions/perflab.ps1": "Register-ArgumentCompleter",
+		"systemd/perflab.service": "KillMode=process", "systemd/perflab.sysusers": "u perflab", "completions/perflab.bash": "complete", "completions/_perflab": "#compdef perflab", "completions/perflab.fish": "complete -c perflab", "completions/perflab.ps1": "Register-ArgumentCompleter",
 	} {
 		if !strings.Contains(names[name], has) {
 			t.Errorf("%s has no %q", name, has)
@@ -72,7 +72,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-var few = []file{{"perflab", 0o755, []byte("program")}, {"LICENSE", 0o644, []byte("l")}, {"man/perflab.1", 0o644, []byte("m")}, {"completions/perflab.bash", 0o644, []byte("b")}, {"completions/perflab.ps1", 0o644, []byte("p")}}
+var few = []file{{"perflab", 0o755, []byte("program")}, {"LICENSE", 0o644, []byte("l")}, {"man/perflab.1", 0o644, []byte("m")}, {"completions/perflab.bash", 0o644, []byte("b")}, {"completions/perflab.ps1", 0o644, []byte("p")}, {"systemd/perflab.service", 0o644, []byte("s")}, {"systemd/perflab.sysusers", 0o644, []byte("u")}}
 
 func TestTarball(t *testing.T) {
 	var b, again bytes.Buffer
@@ -103,7 +103,7 @@ func TestTarball(t *testing.T) {
 		}
 		names = append(names, h.Name)
 	}
-	want := []string{"perflab_0.3.0/", "perflab_0.3.0/perflab", "perflab_0.3.0/LICENSE", "perflab_0.3.0/man/", "perflab_0.3.0/man/perflab.1", "perflab_0.3.0/completions/", "perflab_0.3.0/completions/perflab.bash", "perflab_0.3.0/completions/perflab.ps1"}
+	want := []string{"perflab_0.3.0/", "perflab_0.3.0/perflab", "perflab_0.3.0/LICENSE", "perflab_0.3.0/man/", "perflab_0.3.0/man/perflab.1", "perflab_0.3.0/completions/", "perflab_0.3.0/completions/perflab.bash", "perflab_0.3.0/completions/perflab.ps1", "perflab_0.3.0/systemd/", "perflab_0.3.0/systemd/perflab.service", "perflab_0.3.0/systemd/perflab.sysusers"}
 	if !slices.Equal(names, want) {
 		t.Errorf("%q, want %q", names, want)
 	}
@@ -146,6 +146,8 @@ func TestDebian(t *testing.T) {
 		"./usr/share/man/man1/perflab.1.gz\n":               {"--contents", path},
 		"./usr/share/bash-completion/completions/perflab\n": {"--contents", path},
 		"./usr/share/doc/perflab/copyright\n":               {"--contents", path},
+		"./usr/lib/systemd/system/perflab.service\n":        {"--contents", path},
+		"./usr/lib/sysusers.d/perflab.conf\n":               {"--contents", path},
 	} {
 		out, err := exec.Command("dpkg-deb", args...).CombinedOutput()
 		if err != nil || !strings.Contains(string(out), want) || strings.Contains(string(out), ".ps1") {

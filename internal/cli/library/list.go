@@ -24,7 +24,7 @@ newest first, pinned ones before them.
 Expressions say which: comparisons of facts (engine=vllm, model=~qwen, age<7d, tag=keep,
 verdict!=void), bounds on figures as SLOs have them (p99_ttft_ms<=200), and words that
 stand anywhere. All must hold. Several values of one fact: engine=vllm|sglang; what has
-none: tag=none. docs/serve.md lists the facts, docs/metrics.md the figures. Quote < and >
+none: tag=none. docs/store.md lists the facts, docs/metrics.md the figures. Quote < and >
 for the shell.
 
 What lies in a study, a series or an import is listed with --all, or where an expression

@@ -20,6 +20,7 @@ import (
 	"perflab/internal/store"
 	"perflab/internal/web"
 	"perflab/internal/web/allow"
+	"perflab/internal/web/guard"
 )
 
 type serveFlags struct {
@@ -28,6 +29,8 @@ type serveFlags struct {
 	proxies []string
 	allow   string
 	example bool
+	person  string
+	reserve int64
 	argued  bool // the token stands in the command line
 }
 
@@ -58,8 +61,8 @@ const serveExample = `  perflab serve
   perflab serve --print-allow > allow.yaml`
 
 var serveHelp = console.Help{Groups: []console.FlagGroup{
-	{Title: "What is served", Flags: "title read-only store state"},
-	{Title: "Who may come in", Flags: "listen host token tokens new-token proxy certificate key make-certificate"},
+	{Title: "What is served", Flags: "title read-only store state reserve"},
+	{Title: "Who may come in", Flags: "listen host token tokens new-token add-token proxy certificate key make-certificate"},
 	{Title: "Launches", Flags: "allow print-allow at-once"},
 }}
 
@@ -77,6 +80,9 @@ func NewServe(env console.Env) *cobra.Command {
 				return err
 			}
 			f.dirs, f.argued = args, c.Flags().Changed("token")
+			if f.person != "" {
+				return f.addToken(env)
+			}
 			return f.run(c.Context(), env)
 		},
 	}
@@ -87,6 +93,7 @@ func NewServe(env console.Env) *cobra.Command {
 	fs.StringVar(&f.Guard.Token, "token", "", "one token, of somebody who administers; better PERFLAB_TOKEN, which other users do not see")
 	fs.StringVar(&f.Guard.Tokens, "tokens", "", "file of tokens, a line each: role (read, launch, administer), name, sha256:HASH")
 	fs.BoolVar(&f.Guard.NewToken, "new-token", false, "make a token at the first start, show it once, and keep its hash")
+	fs.StringVar(&f.person, "add-token", "", "make a token of ROLE:NAME, such as launch:anna, add its hash to the file of tokens, print it, and stop")
 	fs.StringArrayVar(&f.proxies, "proxy", nil, "address, or network, of a proxy that ends TLS; nobody else may connect then (repeatable)")
 	fs.StringVar(&f.Guard.Certificate, "certificate", "", "file of the TLS certificate, PEM; it is read again when it changes")
 	fs.StringVar(&f.Guard.Key, "key", "", "file of its key, PEM")
@@ -96,6 +103,7 @@ func NewServe(env console.Env) *cobra.Command {
 	fs.IntVar(&f.AtOnce, "at-once", 1, "launches that run together, where they share no device")
 	fs.StringVar(&f.DSN, "store", "", "PostgreSQL for the index, postgres://user@host/database (default a file in .perflab below the first directory)")
 	fs.StringVar(&f.State, "state", "", "directory of keys, audit log and launches (default .perflab/server below the first directory)")
+	fs.Int64Var(&f.reserve, "reserve", 1, "GiB of the disk that pushed directories leave free")
 	fs.BoolVar(&f.ReadOnly, "read-only", false, "nothing is launched, imported, marked or removed")
 	fs.StringVar(&f.Lab, "title", "", "name of the laboratory, at the head of each page")
 	console.GroupHelp(c, serveHelp)
@@ -149,6 +157,10 @@ func (f *serveFlags) fill(env console.Env) error {
 	if f.AtOnce < 1 {
 		return console.Usage(fmt.Errorf("--at-once is %d: at least one launch runs at a time", f.AtOnce))
 	}
+	if f.reserve < 1 || f.reserve > 1<<20 {
+		return console.Usage(fmt.Errorf("--reserve is %d: it must be 1 GiB at least", f.reserve))
+	}
+	f.Reserve = f.reserve << 30
 	if len(f.Guard.Hosts) == 0 && !loopback(f.Guard.Listen) {
 		if name, err := os.Hostname(); err == nil {
 			f.Guard.Hosts = []string{name}
@@ -161,7 +173,7 @@ func (f *serveFlags) fill(env console.Env) error {
 	if f.Roots, err = f.roots(env); err != nil {
 		return err
 	}
-	f.State = cmp.Or(f.State, filepath.Join(f.Roots[0], store.Folder, "server"))
+	f.State = cmp.Or(f.State, stateBelow(f.Roots[0]))
 	f.Guard.State = f.State
 	f.Version, f.Program, f.Env = env.Version, env.Self, withoutSecrets(env.Environ)
 	f.Log = slog.New(slog.NewTextHandler(env.Stderr, nil))
@@ -212,6 +224,34 @@ func withoutSecrets(environ []string) []string {
 		return name == tokenVariable || name == storeVariable
 	})
 }
+
+// addToken makes somebody's token, and prints it alone on standard output.
+func (f *serveFlags) addToken(env console.Env) error {
+	word, name, ok := strings.Cut(f.person, ":")
+	role, err := guard.ParseRole(word)
+	if err != nil || !ok || name == "" {
+		return console.Usage(fmt.Errorf("--add-token %q is no role and name: write it as read:NAME, launch:NAME or administer:NAME", f.person))
+	}
+	file := f.Guard.Tokens
+	if file == "" && f.State == "" {
+		roots, err := f.roots(env)
+		if err != nil {
+			return err
+		}
+		f.State = stateBelow(roots[0])
+	}
+	file = cmp.Or(file, filepath.Join(f.State, guard.TokensFile))
+	token, err := guard.AddToken(file, name, role)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(env.Stderr, "the hash is in %s: a server with --tokens of that file takes the token at once\n", file)
+	_, err = fmt.Fprintln(env.Data(), token)
+	return err
+}
+
+// stateBelow is the directory of a server's own things where none is named.
+func stateBelow(root string) string { return filepath.Join(root, store.Folder, "server") }
 
 // firstTokenFile is where a token that was made is, if no terminal could show it.
 const firstTokenFile = "first-token"

@@ -14,7 +14,7 @@ import (
 func (a *API) guardRoutes() []page.Route {
 	return []page.Route{{
 		Pattern: "GET /api/v1/events", Role: guard.Read, Stream: true, Serve: a.events,
-		Doc: page.Doc{Summary: "A stream of server-sent events: entries, whenever the index changes, and launches, whenever one of them does.",
+		Doc: page.Doc{Summary: "A stream of server-sent events: entries, whenever the index changes, and launches, whenever one of them does. The data of each is what stands here.", Answer: Change{},
 			Query:   []page.Parameter{{Name: "Last-Event-ID", Header: true, Doc: "The version of the index that the client knows."}},
 			Answers: "text/event-stream"},
 	}, {

@@ -22,6 +22,9 @@ import (
 	"perflab/internal/input"
 )
 
+// TokensFile is the file of tokens in the state directory, where none is named.
+const TokensFile = "tokens"
+
 // shortestToken is how many characters a token has at least: a hash of fewer could be guessed.
 const shortestToken = 20
 
@@ -199,7 +202,7 @@ func (g opening) openTokens() error {
 	}
 	l.file = g.o.Tokens
 	if l.file == "" && g.o.Token == "" {
-		l.file = filepath.Join(g.o.State, "tokens")
+		l.file = filepath.Join(g.o.State, TokensFile)
 		if err := g.firstToken(l.file); err != nil {
 			return err
 		}
@@ -224,4 +227,29 @@ func (g opening) firstToken(file string) error {
 	}
 	g.made = token
 	return nil
+}
+
+// AddToken makes a token of somebody with a role, adds its hash to a tokens file, which it makes where
+// there is none, and gives the token, which nobody keeps. A server that reads the file takes it at once.
+func AddToken(file, name string, role Role) (string, error) {
+	b, err := os.ReadFile(file)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("read the tokens: %w", err)
+	}
+	text := strings.TrimRight(string(b), "\n")
+	if strings.HasPrefix(strings.TrimSpace(text), "[") {
+		return "", fmt.Errorf("%s is a JSON list, to which a program adds: only a file of lines can be added to", file)
+	}
+	token := MakeToken()
+	text = strings.TrimPrefix(text+"\n", "\n") + TokenLine(name, role, token) + "\n"
+	if _, err := ParseTokens([]byte(text)); err != nil {
+		return "", fmt.Errorf("%s: %w", file, err)
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil { // a state directory is nobody else's to look into
+		return "", fmt.Errorf("make the directory of the tokens: %w", err)
+	}
+	if err := durable.WriteFile(file, []byte(text), 0o600); err != nil {
+		return "", fmt.Errorf("keep the tokens: %w", err)
+	}
+	return token, nil
 }

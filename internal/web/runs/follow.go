@@ -30,13 +30,13 @@ type liveView struct {
 type livePlot struct{ Name, Title, URL string }
 
 // live is how far an entry has come.
-func (s *screen) live(_ context.Context, shared bool, e store.Entry) (*liveView, error) {
+func (s *screen) live(shared bool, e store.Entry) (*liveView, error) {
 	v := &liveView{Run: e.Kind == scan.Run, Shared: shared}
 	if !v.Run {
 		return v, nil
 	}
 	now, err := s.watch.Look(e.Dir())
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // then it has just ended: its events say so
 		return nil, err
 	}
 	v.Values = shownLive(now)
@@ -267,10 +267,12 @@ func (s *screen) followParts(ctx context.Context, out *page.Stream, e store.Entr
 		}
 		slices.Sort(states)
 		text := strings.Join(states, "\n")
+		event := "alive" // what comes from now on is told
 		if last != "" && text != last {
-			if err := out.Send("reload", "", struct{}{}); err != nil {
-				return err
-			}
+			event = "reload"
+		}
+		if err := out.Send(event, "", struct{}{}); err != nil {
+			return err
 		}
 		last = text
 		if err := s.changed(ctx, out, version); err != nil {

@@ -79,7 +79,11 @@ func TestKeys(t *testing.T) {
 	if got := browser.Eval[string](p, `document.querySelector(".bar-compare a").getAttribute("href")`); !strings.HasPrefix(got, "/runs/compare?run=") || strings.Count(got, "run=") != 2 {
 		t.Errorf("compare leads to %s", got)
 	}
-	p.Press("Enter")
+	p.Press("c")
+	p.Wait(`location.pathname === "/compare" && location.search.startsWith("?ids=") && "ready" in document.documentElement.dataset`)
+	p = b.Open(t, lab.URL+"/runs?q=kind%3Drun", browser.View{})
+	p.Wait(`"ready" in document.documentElement.dataset`)
+	p.Press("j", "j", "Enter")
 	p.Wait(`location.pathname.startsWith("/run/") && "ready" in document.documentElement.dataset`)
 	if got := p.Text("h1"); got != "c" {
 		t.Errorf("the second row leads to %q", got)

@@ -146,7 +146,7 @@ func (s *screen) report(ctx context.Context, v *runView, e store.Entry, parts []
 		return nil
 	}
 	if e.State == scan.Running {
-		if v.Live, err = s.live(ctx, v.Shared, e); err != nil {
+		if v.Live, err = s.live(v.Shared, e); err != nil {
 			v.Trouble = "How far it has come cannot be read: " + err.Error()
 		}
 		return nil

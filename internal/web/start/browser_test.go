@@ -23,10 +23,10 @@ func TestPages(t *testing.T) {
 	t.Run("queue", func(t *testing.T) {
 		lab := serve(t, func(o *web.Options) { o.Allow = allow.List{URLs: []string{"*"}} })
 		first := post(t, lab.URL+"/launch/quickstart", nil)
-		ended(t, lab, first.where)
+		ended(t, lab.URL, first.where)
 		hostile := post(t, lab.URL+"/launch/bench", url.Values{"do": {"start"}, "name": {`"><script>alert(1)</script><b onclick=alert(2)>` + strings.Repeat("wide", 30)}})
 		hostile.want(t, 303)
-		ended(t, lab, hostile.where)
+		ended(t, lab.URL, hostile.where)
 		b.Visit(t, "launch-queue", lab.URL+"/launch")
 		b.Visit(t, "launch-one", lab.URL+hostile.where)
 		p := b.Open(t, lab.URL+"/launch", browser.View{})

@@ -151,7 +151,7 @@ func (o *outline) leave(ended func(frame) bool) {
 
 // line takes a whole line.
 func (o *outline) line(line string) {
-	if t := strings.TrimSpace(line); t == "" || strings.HasPrefix(t, "#") {
+	if t := strings.TrimSpace(line); t == "" || strings.HasPrefix(t, "#") || len(line) > mostLine {
 		return
 	}
 	rest, indent := o.walk(line)
@@ -172,10 +172,16 @@ func (o *outline) path() []string {
 	return out
 }
 
+// Bounds of what is completed. The work grows with the square of both: no study comes near them.
+const (
+	mostLines = 5000
+	mostLine  = 2000 // bytes
+)
+
 // placeAt is where a cursor is, in a text that may be half written.
 func placeAt(text string, line, column int) (place, bool) {
 	lines := strings.Split(text, "\n")
-	if line > len(lines) {
+	if line > len(lines) || len(lines) > mostLines || len(lines[line-1]) > mostLine {
 		return place{}, false
 	}
 	o := outline{keys: map[string]bool{}}

@@ -92,6 +92,9 @@ func FuzzComplete(f *testing.F) {
 	f.Add(examples.Quickstart, 20, 5)
 	f.Add("a: {b: [", 1, 9)
 	f.Add("- - - a", 1, 8)
+	f.Add(strings.Repeat("- ", 900)+"a", 1, 1800)
+	f.Add(strings.Repeat("- ", 1<<18), 1, 1<<19)
+	f.Add("{"+strings.Repeat("a", 1<<20), 1, 1<<20)
 	f.Fuzz(func(t *testing.T, text string, line, column int) {
 		if line < 1 || column < 1 {
 			t.Skip()

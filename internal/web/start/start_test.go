@@ -6,17 +6,22 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"strings"
 	"testing"
 
 	"perflab/examples"
+	"perflab/internal/store"
 	"perflab/internal/test/webtest"
 	"perflab/internal/web"
 	"perflab/internal/web/allow"
 	"perflab/internal/web/guard"
+	"perflab/internal/web/guard/trail"
 	"perflab/internal/web/launch"
+	"perflab/internal/web/page"
+	"perflab/internal/web/start"
 )
 
 // TestMain: this program is what a queue starts as perflab.
@@ -124,7 +129,7 @@ func TestQueue(t *testing.T) {
 	if !strings.Contains(id, "-") {
 		t.Fatalf("it leads to %q", a.where)
 	}
-	ended(t, lab, a.where)
+	ended(t, lab.URL, a.where)
 	get(t, lab.URL+a.where).want(t, 200, "quickstart", "SIMULATED", "processors of this machine", "exit status 4", "cannot be believed",
 		"stand-in for perflab tune", "&lt;script&gt;", "!<script>alert", "!\x1b", "perflab tune ", `action="/launch/`+id+`/retry"`, "Copy as a new study")
 	get(t, lab.URL+"/launch").want(t, 200, "quickstart", "SIMULATED", "local", `/launch/`+id, "!Nothing was launched yet")
@@ -136,7 +141,7 @@ func TestQueue(t *testing.T) {
 	post(t, lab.URL+"/launch/20260101-000000-00000000/stop", nil).want(t, 404, "there is no launch")
 	b := post(t, lab.URL+a.where+"/retry", nil)
 	b.want(t, 303)
-	ended(t, lab, b.where)
+	ended(t, lab.URL, b.where)
 	get(t, lab.URL+b.where).want(t, 200, "repeats <a")
 	if got := audited(t, lab.Guard()); got != "retry launch done, stop launch refused, stop launch refused, launch done" {
 		t.Errorf("the audit log has %s", got)
@@ -144,11 +149,11 @@ func TestQueue(t *testing.T) {
 }
 
 // ended waits until a launch has ended: its page then has no stream.
-func ended(t *testing.T, lab *webtest.Lab, where string) {
+func ended(t *testing.T, server, where string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, "GET", lab.URL+where+"/events", nil)
+	r, err := http.NewRequestWithContext(ctx, "GET", server+where+"/events", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +184,7 @@ func TestStudy(t *testing.T) {
 	do("check", hostile).want(t, 200, "!<script>alert", "&lt;script&gt;")
 	a := do("start", predicted)
 	a.want(t, 303)
-	ended(t, lab, a.where)
+	ended(t, lab.URL, a.where)
 	post(t, lab.URL+"/launch/study/ranking", url.Values{"study": {predicted}}).want(t, 200, "A valid study", "!<html")
 }
 
@@ -188,13 +193,13 @@ func TestRefused(t *testing.T) {
 	lab := serve(t, func(o *web.Options) { o.Allow = allow.List{Engines: []string{"sglang"}} })
 	a := ask(t, "POST", lab.URL+"/api/v1/studies/check", "application/yaml", predicted)
 	var got []struct {
-		Line, Column  int
-		Message, Hint string
+		Line, Column int
+		Message      string
 	}
 	if err := json.Unmarshal([]byte(a.body), &got); err != nil || a.status != 200 {
 		t.Fatalf("%d %s: %v", a.status, a.body, err)
 	}
-	if len(got) != 2 || got[0].Line != 4 || got[1].Line != 8 || !strings.Contains(got[0].Message, "is not allowed") || got[0].Hint != "An administrator allows it with engines: [vllm] in the allow list of perflab serve" {
+	if len(got) != 2 || got[0].Line != 4 || got[1].Line != 8 || got[0].Message != `"vllm" is not allowed: an administrator adds engines: [vllm] to the allow list of perflab serve` {
 		t.Errorf("%+v", got)
 	}
 	for _, name := range []string{"quickstart", "docker-vllm", "ssh-two-nodes"} {
@@ -202,7 +207,7 @@ func TestRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ask(t, "POST", lab.URL+"/api/v1/studies/check", "application/yaml", string(text)).want(t, 200, `"hint":"An administrator allows`)
+		ask(t, "POST", lab.URL+"/api/v1/studies/check", "application/yaml", string(text)).want(t, 200, "an administrator adds")
 	}
 	ask(t, "POST", lab.URL+"/api/v1/studies/complete?line=1&column=1", "application/yaml", "").want(t, 200, `"text":"name: "`)
 	ask(t, "POST", lab.URL+"/api/v1/studies/complete", "application/yaml", "").want(t, 400, "line and column")
@@ -279,8 +284,67 @@ func TestBench(t *testing.T) {
 	post(t, lab.URL+"/launch/bench", url.Values{"do": {"check"}, "num-prompts": {"10"}}).want(t, 200, "right and allowed", "--num-prompts 10")
 	a := post(t, lab.URL+"/launch/bench", url.Values{"do": {"start"}, "num-prompts": {"10"}, "name": {"<b>mine"}})
 	a.want(t, 303)
-	ended(t, lab, a.where)
+	ended(t, lab.URL, a.where)
 	get(t, lab.URL+a.where).want(t, 200, "&lt;b&gt;mine", "127.0.0.1:8000", "--num-prompts=10", "!Copy as a new study")
+}
+
+// TestOtherServer: where another server runs the queue, launches are shown, and nothing is done to them.
+func TestOtherServer(t *testing.T) {
+	dir, root := t.TempDir(), t.TempDir()
+	owner, err := launch.Open(dir, launch.Options{Results: root})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer owner.Close()
+	l, err := owner.Submit(launch.Request{Who: "ada", Study: &launch.StudyRequest{Text: predicted}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := launch.Open(dir, launch.Options{Results: root})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer second.Close()
+	index, err := store.Open(t.Context(), store.Options{Roots: []string{root}, Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer index.Close()
+	pages := page.New(page.Options{})
+	mux := http.NewServeMux()
+	for _, r := range start.Routes(start.Options{Pages: pages, Store: index, Queue: second, Audit: func(context.Context, trail.Event) error { return nil }}) {
+		mux.Handle(r.Pattern, pages.Handler(r))
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mux.ServeHTTP(w, r.WithContext(guard.With(r.Context(), guard.Who{Name: "bob", Role: guard.Administer})))
+	}))
+	defer server.Close()
+	get(t, server.URL+"/launch").want(t, 200, "small", "ada", "another perflab serve runs the launches", "!/stop", "!New study")
+	get(t, server.URL+"/launch/"+l.ID).want(t, 200, "small", "another perflab serve", "!/stop", "!/cancel", "!/retry")
+	post(t, server.URL+"/launch/"+l.ID+"/cancel", nil).want(t, 409, "another perflab serve")
+	post(t, server.URL+"/launch/quickstart", nil).want(t, 409, "another perflab serve")
+	ended(t, server.URL, "/launch/"+l.ID) // what the other server's process does is seen here too
+}
+
+// TestRankingGivenUp: who types on needs no ranking, and the next one is made.
+func TestRankingGivenUp(t *testing.T) {
+	lab := serve(t, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	sent := make(chan error, 1)
+	go func() {
+		r, err := http.NewRequestWithContext(ctx, "POST", lab.URL+"/launch/study/ranking", strings.NewReader(url.Values{"study": {examples.Quickstart}}.Encode()))
+		if err == nil {
+			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+			var resp *http.Response
+			if resp, err = http.DefaultClient.Do(r); err == nil {
+				err = resp.Body.Close()
+			}
+		}
+		sent <- err
+	}()
+	cancel()
+	<-sent // an error, or an answer that came before
+	post(t, lab.URL+"/launch/study/ranking", url.Values{"study": {predicted}}).want(t, 200, "A valid study")
 }
 
 // TestClosed: a server that launches nothing says so, everywhere.

@@ -29,7 +29,6 @@ type problemJSON struct {
 	Line    int    `json:"line"`
 	Column  int    `json:"column"`
 	Message string `json:"message"`
-	Hint    string `json:"hint,omitempty"`
 }
 
 // wrongWith is what is wrong with a study's text, or not allowed.
@@ -41,11 +40,7 @@ func (s *screen) wrongWith(text string) []problemJSON {
 func problemsOf(text string, err error) []problemJSON {
 	out := []problemJSON{}
 	for _, p := range study.Located([]byte(text), err) {
-		said, hint, _ := strings.Cut(p.Text, ": an administrator ")
-		if hint != "" {
-			hint = "An administrator " + hint
-		}
-		out = append(out, problemJSON{p.Line, p.Column, redact.Shown(said), redact.Shown(hint)})
+		out = append(out, problemJSON{p.Line, p.Column, redact.Shown(p.Text)})
 	}
 	return out
 }

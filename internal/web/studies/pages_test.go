@@ -62,7 +62,7 @@ func TestPagesLive(t *testing.T) {
 	p.Wait(`document.querySelector("[data-live-state]").dataset.state === "paused"`)
 	p.Click("text=Go on")
 	x.finish(t)
-	p.Wait(`document.querySelector("#state").textContent.includes("17 % better than the baseline")`)
+	p.Wait(`document.querySelector("#report").textContent.includes("17 % better than the baseline")`)
 	p.Wait(`document.querySelector("#report").textContent.includes("vllm serve Qwen/Qwen3-8B-FP8")`)
 	p.Wait(`document.querySelector("[data-live-state]").dataset.state === "ended"`)
 }

@@ -298,7 +298,7 @@ func TestEvents(t *testing.T) {
 		t.Fatalf("the page does not live:\n%s", body)
 	}
 	next := events(t, lab.URL+strings.ReplaceAll(at[1], "&amp;", "&"), last[1])
-	if data, _ := next("set"); !strings.Contains(data, `"trials":"4 of at most 24"`) || !strings.Contains(data, `"leader":"vLLM FP8"`) {
+	if data, _ := next("set"); !strings.Contains(data, `"trials":"4 of at most 24"`) || !strings.Contains(data, `"ratio":"+18.0 % [+11.0, +26.0]"`) {
 		t.Errorf("set: %s", data)
 	}
 	log := filepath.Join(x.dir, "trials", "005", "logs", "replica-0.log")

@@ -37,6 +37,9 @@ func (s *screen) showStudy(w http.ResponseWriter, r *http.Request) error {
 			v.Fault = joinSentences(v.Fault, "the report cannot be made: "+err.Error())
 		}
 		v.Contents, v.Report = template.HTML(d.part.Contents), template.HTML(d.part.Body)
+		if v.Report != "" {
+			v.Lead = "" // the report begins with it
+		}
 	}
 	view := page.View{Title: v.Title, Nav: "studies", Data: v}
 	if v.Simulated {

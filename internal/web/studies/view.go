@@ -253,11 +253,11 @@ func tiles(now *scene) []tile {
 	}
 	set := liveTexts(now)
 	text := func(name string) string { s, _ := set[name].(string); return s }
-	out := []tile{{Name: "Leads so far", Value: cmp.Or(text("leader"), page.None), Live: "leader", Small: "not confirmed"}}
+	lead := tile{Name: "What leads, over the baseline", Value: cmp.Or(text("ratio"), page.None), Live: "ratio", Small: "95 % interval in brackets; not confirmed"}
 	if u != nil && u.Leader != nil && u.Leader.Confirming {
-		out[0].Small = "being confirmed on fresh seeds"
+		lead.Small = "95 % interval in brackets; by launches of the confirmation so far"
 	}
-	out = append(out, tile{Name: "Over the baseline", Value: cmp.Or(text("ratio"), page.None), Live: "ratio", Small: "95 % interval in brackets"})
+	out := []tile{lead}
 	trials := tile{Name: "Trials", Value: cmp.Or(text("trials"), page.None), Live: "trials"}
 	if share, ok := set["share"].(float64); ok {
 		trials.Progress = &share
@@ -266,7 +266,7 @@ func tiles(now *scene) []tile {
 	if u != nil && u.BudgetS > 0 {
 		out = append(out, tile{Name: "Budget of time", Value: progress.Brief(seconds(u.SpentS)) + " of " + progress.Brief(seconds(u.BudgetS)), Small: "by trials that have ended"})
 	}
-	if f != nil && f.Ledger.GPUSeconds > 0 {
+	if f != nil && f.Ledger.GPUSeconds > 0 && !f.Predicted {
 		out = append(out, gpuHours(f))
 	}
 	if now.running() {
@@ -278,13 +278,13 @@ func tiles(now *scene) []tile {
 // ended are the tiles of a study that has come to its end: the report has its figures, these what it cost.
 func ended(f *outcome.Study) []tile {
 	out := []tile{{Name: "Trials", Value: strconv.Itoa(len(f.Trials))}}
-	if l := f.Ledger; l.Launches > 0 {
+	if l := f.Ledger; l.Launches > 0 && !f.Predicted {
 		out = append(out, tile{Name: "Launches", Value: strconv.Itoa(l.Launches)})
 	}
 	if !f.Ended.IsZero() && f.Ended.After(f.Started) {
 		out = append(out, tile{Name: "Took", Value: progress.Brief(f.Ended.Sub(f.Started))})
 	}
-	if f.Ledger.GPUSeconds > 0 {
+	if f.Ledger.GPUSeconds > 0 && !f.Predicted { // of which nothing was launched
 		out = append(out, gpuHours(f))
 	}
 	return out
@@ -314,7 +314,6 @@ func liveTexts(now *scene) map[string]any {
 		out["left"] = "~" + progress.Brief(seconds(*u.LeftS))
 	}
 	if l := u.Leader; l != nil {
-		out["leader"] = l.Label
 		if l.Ratio != nil {
 			out["ratio"] = finding.Ratio(*l.Ratio, l.Higher)
 		}

@@ -32,6 +32,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -59,7 +60,13 @@ type Uploads struct {
 	disk  *place.Disk
 	bytes atomic.Int64
 	done  atomic.Int64
+
+	mu    sync.Mutex
+	known map[string]manifest.Manifest // some that were read: one of many files takes longer than a piece
 }
+
+// mostKnown is how many manifests are kept in memory.
+const mostKnown = 16
 
 // Names in the directory of an upload.
 const (
@@ -103,7 +110,7 @@ func Open(o Options) (*Uploads, error) {
 	o.Keep = cmp.Or(o.Keep, 1<<30)
 	o.Life = cmp.Or(o.Life, 7*24*time.Hour)
 	o.Most = cmp.Or(o.Most, 200)
-	u := &Uploads{o: o, dir: filepath.Join(o.Root, o.Folder), disk: &place.Disk{Keep: o.Keep}}
+	u := &Uploads{o: o, dir: filepath.Join(o.Root, o.Folder), disk: &place.Disk{Keep: o.Keep}, known: map[string]manifest.Manifest{}}
 	return u, u.Expire(time.Now())
 }
 
@@ -226,23 +233,52 @@ func (u *Uploads) room(m manifest.Manifest) error {
 	return nil
 }
 
-// manifest reads that of an upload.
+// manifest reads that of an upload. What is in memory holds as long as there is the file, since the ID is
+// of what it says.
 func (u *Uploads) manifest(id string) (manifest.Manifest, error) {
 	if len(id) != 32 || place.Check(id) != nil {
 		return manifest.Manifest{}, &NotFoundError{id}
 	}
-	b, err := os.ReadFile(filepath.Join(u.dir, id, manifestFile))
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrInvalid) {
-		return manifest.Manifest{}, &NotFoundError{id}
+	file := filepath.Join(u.dir, id, manifestFile)
+	if _, err := os.Lstat(file); err != nil {
+		u.remember(id, nil)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = &NotFoundError{id}
+		}
+		return manifest.Manifest{}, err
 	}
+	u.mu.Lock()
+	m, ok := u.known[id]
+	u.mu.Unlock()
+	if ok {
+		return m, nil
+	}
+	b, err := os.ReadFile(file)
 	if err != nil {
 		return manifest.Manifest{}, err
 	}
-	m, err := manifest.Parse(b)
-	if err != nil || m.ID() != id {
+	if m, err = manifest.Parse(b); err != nil || m.ID() != id {
 		return m, &NotFoundError{id} // of another version: it is begun anew
 	}
+	u.remember(id, &m)
 	return m, nil
+}
+
+// remember keeps a manifest in memory in place of another; nil: it is gone.
+func (u *Uploads) remember(id string, m *manifest.Manifest) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	delete(u.known, id)
+	if m == nil {
+		return
+	}
+	for other := range u.known {
+		if len(u.known) < mostKnown {
+			break
+		}
+		delete(u.known, other)
+	}
+	u.known[id] = *m
 }
 
 // Standing says how far an upload has come.

@@ -38,15 +38,7 @@ var stats = []string{"mean", "median", "p90", "p95", "p99"}
 // had of both at once. GPUs that are not known are no GPU: then the throughput is the whole.
 func (c *chosen) front(sides []side) (plot, bool, error) {
 	perGPU := true
-	var fronts []figure.Front
-	for _, s := range sides {
-		fronts = append(fronts, figure.Front{Name: s.Name, Group: "compared", Launches: launches(s.Entries)})
-	}
-	for _, e := range c.entries {
-		if parts := c.parts[e.ID]; e.Kind != scan.Run && e.Kind != scan.Import && len(parts) > 1 {
-			fronts = append(fronts, figure.Front{Name: e.Called(), Group: e.Called(), Launches: launches(parts)})
-		}
-	}
+	fronts := c.fronts(sides)
 	points := 0
 	for _, f := range fronts {
 		for _, l := range f.Launches {
@@ -77,6 +69,39 @@ func (c *chosen) front(sides []side) (plot, bool, error) {
 		Caption: "Each point is a run. The steps join those that no other beats in both: between two of them nothing was measured.",
 	}, fmt.Sprintf("%d runs; the figures are in the tables.", points))
 	return out, true, err
+}
+
+// fronts are the runs by configuration: what one configuration gives under several loads is one
+// front. Those of studies and series are with the runs that are compared.
+func (c *chosen) fronts(sides []side) []figure.Front {
+	var out []figure.Front
+	at := map[string]int{}
+	add := func(name, group string, e store.Entry) {
+		key := name
+		if e.Known {
+			key = e.Config
+		}
+		i, ok := at[key]
+		if !ok {
+			i, at[key] = len(out), len(out)
+			out = append(out, figure.Front{Name: name, Group: group})
+		}
+		out[i].Launches = append(out[i].Launches, launches([]store.Entry{e})...)
+	}
+	for _, s := range sides {
+		for _, e := range s.Entries {
+			add(s.Name, "compared", e)
+		}
+	}
+	for _, e := range c.entries {
+		if e.Kind == scan.Run || e.Kind == scan.Import {
+			continue
+		}
+		for _, p := range c.parts[e.ID] {
+			add(cmp.Or(p.Label, p.Called())+" of "+e.Called(), e.Called(), p)
+		}
+	}
+	return out
 }
 
 func measure(name string) figure.Measure {

@@ -19,6 +19,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -135,7 +136,8 @@ func (w *Watch) of(dir string) *run {
 }
 
 func newRun(dir string) *run {
-	r := &run{dir: dir}
+	nan := math.NaN()
+	r := &run{dir: dir, now: Now{Rate: nan, TokenRate: nan, TTFT50: nan, TTFT99: nan, TPOT50: nan, TPOT99: nan, Running: nan, Waiting: nan}}
 	r.state.errors = map[string]int{}
 	r.files = []*tail{
 		{name: rundir.CallsFile, take: r.call}, {name: rundir.UncountedFile, take: r.call}, {name: rundir.TelemetryFile, take: r.reading},
