@@ -95,6 +95,9 @@ read          GET /history/{key}/points.csv
 read          GET /history/{key}/points.json
 launch        POST /history/{key}/note
 
+read          GET /hardware
+read          GET /hardware/events
+
 launch        GET /import
 launch        POST /import
 launch        GET /import/{id}

@@ -20,7 +20,7 @@ import (
 const ready = `"ready" in document.documentElement.dataset`
 
 // absent are screens that the navigation has and that need not be there yet.
-var absent = map[string]bool{"hardware": true}
+var absent = map[string]bool{}
 
 // screensOf are the addresses of the screens that a laboratory has; a screen of the navigation without a
 // page fails.
