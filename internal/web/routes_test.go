@@ -127,6 +127,7 @@ read          GET /api/v1/trash
 administer    POST /api/v1/trash/restore
 read          GET /api/v1/groups
 read          GET /api/v1/fields
+read          GET /api/v1/search
 read          GET /api/v1/figures
 read          GET /api/v1/compare
 read          GET /api/v1/history
