@@ -231,7 +231,7 @@ func between(t *testing.T, to string, change func(r *http.Request) func(*http.Re
 func asItIs(*http.Response) error { return nil }
 
 // TestStops: a push that is given up after any number of requests is gone on with by the next process,
-// which sends nothing twice.
+// which does not begin anew: what was on its way when it was given up may come once more.
 func TestStops(t *testing.T) {
 	dir := large(t, t.TempDir(), "run", 1, 30_000)
 	root := t.TempDir()
