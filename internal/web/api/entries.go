@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"perflab/internal/result"
@@ -128,12 +129,7 @@ func metrics(text string) ([]string, error) {
 }
 
 func isOwn(name string) bool {
-	for _, own := range scan.OwnFigures() {
-		if own == name {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(scan.OwnFigures(), name)
 }
 
 // wantsLines reports whether a client wants a line for each entry.

@@ -151,7 +151,7 @@ func (g identity) identify(w *writer, r *http.Request) (Who, refusal) {
 		return found, refusal{}
 	}
 	if len(g.cookies(r)) > 0 {
-		http.SetCookie(w, door{g.Guard}.cookie("", -1))
+		http.SetCookie(w, door(g).cookie("", -1))
 	}
 	return who, refusal{}
 }

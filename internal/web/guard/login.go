@@ -111,7 +111,7 @@ func (g door) login(w http.ResponseWriter, r *http.Request) {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead:
 		next := localPath(r.URL.Query().Get("next"))
-		if _, ok := (identity{g.Guard}).bySession(From(r.Context()), r); ok {
+		if _, ok := identity(g).bySession(From(r.Context()), r); ok {
 			http.Redirect(w, r, next, http.StatusSeeOther)
 			return
 		}
@@ -153,7 +153,7 @@ func (g door) takeLogin(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	next, token := localPath(r.PostForm.Get("next")), strings.TrimSpace(r.PostForm.Get("token"))
-	who, f := identity{g.Guard}.byToken(From(r.Context()), token)
+	who, f := identity(g).byToken(From(r.Context()), token)
 	if f.status != 0 {
 		g.meter.Refusal(f.reason)
 		if f.status == http.StatusUnauthorized {
@@ -184,7 +184,7 @@ func (g door) logout(w http.ResponseWriter, r *http.Request) {
 		g.refuse(w, r, refusal{http.StatusMethodNotAllowed, "method", "logging out takes POST"})
 		return
 	}
-	who, ok := identity{g.Guard}.bySession(From(r.Context()), r)
+	who, ok := identity(g).bySession(From(r.Context()), r)
 	for _, c := range g.cookies(r) {
 		g.forget(c.Value)
 	}

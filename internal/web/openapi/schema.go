@@ -2,6 +2,7 @@ package openapi
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -87,9 +88,7 @@ func (s *schemas) orNull(t reflect.Type) (object, error) {
 
 func cloned(o object) object {
 	c := object{}
-	for k, v := range o {
-		c[k] = v
-	}
+	maps.Copy(c, o)
 	return c
 }
 
@@ -168,8 +167,8 @@ func (s *schemas) fields(t reflect.Type, properties object, required *[]string) 
 
 func structFields(t reflect.Type) func(func(reflect.StructField) bool) {
 	return func(yield func(reflect.StructField) bool) {
-		for i := range t.NumField() {
-			if !yield(t.Field(i)) {
+		for field := range t.Fields() {
+			if !yield(field) {
 				return
 			}
 		}
