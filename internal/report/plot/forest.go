@@ -136,9 +136,12 @@ func ratiosAround1(c *Canvas, classes, names []string, rows []Ratio) {
 	if c.Narrow() { // 1 and the farthest
 		ticks = append(ticks[:1:1], ticks[max(1, len(ticks)-2):]...)
 	}
+	named := roomy(ticks, at)
 	for _, v := range ticks {
 		c.Line("g", at(v), top-8, at(v), bottom)
-		c.Text("m", at(v), bottom+18, "middle", fmt.Sprintf("%gx", v))
+		if slices.Contains(named, v) {
+			c.Text("m", at(v), bottom+18, "middle", fmt.Sprintf("%gx", v))
+		}
 	}
 	c.Line("ref", at(1), top-8, at(1), bottom)
 	for i, r := range rows {
@@ -160,6 +163,19 @@ func ratiosAround1(c *Canvas, classes, names []string, rows []Ratio) {
 		c.Circle(r.Class, at(r.Value), y, 5, tip)
 		c.Text("", c.W-16, y+c.Pick(4, -12), "end", text)
 	}
+}
+
+// roomy are those of ticks around 1 whose names do not run into each other: 1, and from the
+// farthest inwards.
+func roomy(ticks []float64, at func(float64) float64) []float64 {
+	out := ticks[:1:1]
+	half := func(v float64) float64 { return TextWidth(fmt.Sprintf("%gx", v))/2 + 3 }
+	for _, v := range slices.Backward(ticks[1:]) {
+		if !slices.ContainsFunc(out, func(o float64) bool { return math.Abs(at(o)-at(v)) < half(o)+half(v) }) {
+			out = append(out, v)
+		}
+	}
+	return out
 }
 
 // ticksAround1 are round ratios within exp(±reach).
