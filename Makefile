@@ -1,7 +1,7 @@
 # make check is the gate: every commit passes it.
 GO ?= go
 
-.PHONY: check fmt vet fix lint test fuzz docs build release docs-site predict-accuracy calibration tune-science catalogue pages
+.PHONY: check fmt vet fix lint test race fuzz docs build release docs-site predict-accuracy calibration tune-science catalogue pages
 
 check: fmt vet fix lint test
 
@@ -24,15 +24,24 @@ fix:
 lint:
 	$(GO) tool staticcheck ./...
 
-# A package that docs/architecture.md calls pure starts no goroutine (cmd/perflab/pure_test.go
-# holds that): nothing in it can race, and its tests run without the detector, several times as fast.
+# Not everything is tested under the race detector, which makes it several times as slow. A package
+# that docs/architecture.md calls pure starts no goroutine (cmd/perflab/pure_test.go holds that). What
+# has SQLite inside, the index and all that stands on it, would take minutes: `make race` has it too.
 # Files that are not built under the detector (`//go:build !race`) have their tests run after it.
+PURE = $$(sed -n 's/^| `\([^`]*\)` |.*Pure\. |.*/perflab\/internal\/\1/p' docs/architecture.md)
+INDEXED = $$($(GO) list -test -f '{{if eq .Name "main"}}{{.ImportPath}} {{.Deps}}{{end}}' ./... | sed -n 's/\(\.test\)\{0,1\} .*modernc\.org\/sqlite.*//p')
+
 test:
-	@pure=$$(sed -n 's/^| `\([^`]*\)` |.*Pure\. |.*/perflab\/internal\/\1/p' docs/architecture.md); \
-	$(GO) test -race $$($(GO) list ./... | grep -vxF "$$pure") && $(GO) test $$pure
-	@files=$$(grep -rlx --include='*_test.go' '//go:build !race' cmd internal); \
+	@plain="$(PURE) $(INDEXED)"; \
+	raced=$$($(GO) list ./... | grep -vxF "$$(printf '%s\n' $$plain)"); \
+	$(GO) test -vet=off -race $$raced && $(GO) test $$plain && \
+	files=$$(grep -rlx --include='*_test.go' '//go:build !race' $$(printf '%s\n' $$raced | sed 's/^perflab\///') --exclude-dir=testdata 2>/dev/null | sort -u) && \
 	$(GO) test $$(dirname $$files | sort -u | sed 's/^/.\//') \
 		-run "^($$(sed -n 's/^func \(Test[A-Za-z0-9_]*\)(.*/\1/p' $$files | paste -sd '|'))$$"
+
+# Everything under the race detector: half an hour on two cores.
+race:
+	$(GO) test -race -timeout 60m ./...
 
 # Every Fuzz target of the readers, one after the other, each for FUZZTIME:
 #   make fuzz FUZZTIME=10m

@@ -35,9 +35,11 @@ func (b *Browser) Visit(t testing.TB, name, address string) {
 		p.Frame()
 		p.Accessible()
 	}
+	plain := b.Open(t, address, View{Width: 390, Scriptless: true})
 	for _, v := range Views() {
-		if v.Scriptless = true; !v.Dark {
-			b.Open(t, address, v).Sound()
+		if !v.Dark {
+			plain.Look(v)
+			plain.Sound()
 		}
 	}
 }
