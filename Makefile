@@ -1,7 +1,7 @@
 # make check is the gate: every commit passes it.
 GO ?= go
 
-.PHONY: check fmt vet fix lint test race fuzz docs build release docs-site predict-accuracy calibration tune-science catalogue pages
+.PHONY: check fmt vet fix lint test race race-core fuzz docs build release docs-site predict-accuracy calibration tune-science catalogue pages
 
 check: fmt vet fix lint test
 
@@ -42,6 +42,10 @@ test:
 # Everything under the race detector: half an hour on two cores.
 race:
 	$(GO) test -race -timeout 60m ./...
+
+# What continuous integration has time for of that: the way of each request and of each launch.
+race-core:
+	$(GO) test -vet=off -race ./internal/load ./internal/wire ./internal/openai ./internal/web/launch ./internal/web/guard/... ./internal/web/runs/live
 
 # Every Fuzz target of the readers, one after the other, each for FUZZTIME:
 #   make fuzz FUZZTIME=10m
