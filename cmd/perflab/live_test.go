@@ -75,16 +75,16 @@ func TestLive(t *testing.T) {
 		until(t, "a launch to end", func() bool { return ended() > n })
 	}
 	p.Wait(`document.querySelectorAll("#trials tbody tr").length >= 2`)
-	p.Wait(`document.querySelector("[data-live-log]").textContent.includes("SIMULATED")`)
+	p.Wait(`document.querySelector("[data-live-log]")?.textContent.includes("SIMULATED")`)
 	p.Wait(`document.querySelector("figure[data-name=engine] canvas")`)
-	p.Wait(`document.querySelector("#race").textContent.includes("FP8")`)
+	p.Wait(`document.querySelector("#race")?.textContent.includes("FP8")`)
 	p.Picture("study-live")
 
 	p.Click("text=Stop")
-	p.Wait(`document.querySelector("#state .tag").textContent === "stopped"`)
+	p.Wait(`document.querySelector("#state .tag")?.textContent === "stopped"`)
 	kept := ended()
 	p.Click("text=Go on")
-	p.Wait(`["queued", "starting", "running", "finished"].includes(document.querySelector("#state .tag").textContent)`)
+	p.Wait(`["queued", "starting", "running", "finished"].includes(document.querySelector("#state .tag")?.textContent)`)
 	for at := kept; at >= 0; { // trial by trial, each of which is waited for
 		until(t, "the next trial to end", func() bool {
 			s, err := source.Standing(l.Dir)
@@ -97,8 +97,8 @@ func TestLive(t *testing.T) {
 			return true
 		})
 	}
-	p.Wait(`document.querySelector("#state .tag").textContent === "finished"`)
-	p.Wait(`document.querySelector("#report").textContent.includes("Serving command")`)
+	p.Wait(`document.querySelector("#state .tag")?.textContent === "finished"`)
+	p.Wait(`document.querySelector("#report")?.textContent.includes("Serving command")`)
 	if kept < 2 || ended() < kept {
 		t.Errorf("%d trials were kept of those before the stop, and there are %d", kept, ended())
 	}

@@ -116,8 +116,27 @@ func (s *screen) stop(w http.ResponseWriter, r *http.Request) error {
 // resume lets a study go on.
 func (s *screen) resume(w http.ResponseWriter, r *http.Request) error {
 	return s.act(w, r, "resume a study", "this study was not launched here: go on with it by the command on its page", func(id, who string) (launch.Launch, error) {
+		s.settle(r.Context(), id)
 		return s.Queue.Resume(id, who)
 	})
+}
+
+// settling is how long a study that has said that it is stopped may take to end as a process.
+const settling = 5 * time.Second
+
+// settle waits until the process of a launch has ended: a study is stopped a moment before.
+func (s *screen) settle(ctx context.Context, id string) {
+	ctx, cancel := context.WithTimeout(ctx, settling)
+	defer cancel()
+	for {
+		version := s.Queue.Version()
+		if l, err := s.Queue.Get(id); err != nil || l.State != launch.Running {
+			return
+		}
+		if _, err := s.Queue.Wait(ctx, version); err != nil {
+			return // it says itself that it runs
+		}
+	}
 }
 
 // act does something with the launch of a study, and writes down who did.
