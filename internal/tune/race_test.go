@@ -292,7 +292,7 @@ func TestRaceResumes(t *testing.T) {
 // holds for all.
 func TestRaceProperties(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(120) {
+	for seed := range uint64(40) {
 		r := stat.Stream(seed, "race")
 		f := world(seed)
 		o := Objective{Metric: "m", Higher: true}
