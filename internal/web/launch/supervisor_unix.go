@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -157,12 +158,16 @@ func signalName(s syscall.Signal) string {
 	return "signal " + strconv.Itoa(int(s))
 }
 
-// end writes how the child ended. On a full disk it waits for room.
+// end writes how the child ended. On a full disk it waits for room; where the launch's directory
+// was removed nobody asks any more.
 func (w *watcher) end(e exit) error {
 	var err error
 	for began := time.Now(); time.Since(began) < writeFor; <-time.After(writeEvery) {
 		if err = writeJSON(w.path(exitName), e); err == nil {
 			return nil
+		}
+		if _, gone := os.Stat(w.dir); errors.Is(gone, fs.ErrNotExist) {
+			break
 		}
 	}
 	return fmt.Errorf("write how the launch ended: %w", err)
