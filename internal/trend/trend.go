@@ -320,7 +320,7 @@ func line(entries []store.Entry, o Options) (Line, error) {
 		if e.Build != "" {
 			builds[e.Build] = true
 		}
-		all = append(all, runOf(e))
+		all = append(all, RunOf(e))
 	}
 	l.Builds = len(builds)
 	histories, err := lineage.Of(all, o.Metrics, o.By)
@@ -337,8 +337,8 @@ func line(entries []store.Entry, o Options) (Line, error) {
 	return l, nil
 }
 
-// runOf is what a history needs of an entry.
-func runOf(e store.Entry) lineage.Run {
+// RunOf is what a history needs of an entry.
+func RunOf(e store.Entry) lineage.Run {
 	r := lineage.Run{
 		ID: e.ID, Started: e.Started, Source: sourceOf(e), Status: result.Status(e.Verdict), Build: e.Build, Launch: launchOf(e),
 		Figures: map[string]float64{}, Intervals: map[string][2]float64{},

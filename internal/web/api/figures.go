@@ -20,6 +20,7 @@ import (
 	"perflab/internal/store"
 	"perflab/internal/store/reduction"
 	"perflab/internal/store/scan"
+	"perflab/internal/trend"
 	"perflab/internal/web/guard"
 	"perflab/internal/web/page"
 )
@@ -359,28 +360,13 @@ func (a measuring) runsOf(r *http.Request, config string, names []string) (out [
 			return nil, err
 		}
 		for _, e := range p.Entries {
-			out = append(out, runOf(e))
+			out = append(out, trend.RunOf(e))
 		}
 		q.Offset += len(p.Entries)
 		if len(p.Entries) == 0 || q.Offset >= min(p.Total, mostRuns) {
 			return out, nil
 		}
 	}
-}
-
-func runOf(e store.Entry) lineage.Run {
-	run := lineage.Run{ID: e.ID, Started: e.Started, Source: lineage.Source{Simulated: e.Simulated, Predicted: e.Predicted, Client: e.Imported},
-		Status: result.Status(e.Verdict), Build: e.Build, Figures: map[string]float64{}, Intervals: map[string][2]float64{}}
-	if e.Parent != "" && e.Trial == 0 && e.Imported == "" { // the runs of a series have one server
-		run.Launch = e.Parent
-	}
-	for name, f := range e.Figures {
-		run.Figures[name] = f.Value
-		if f.Low != nil && f.High != nil {
-			run.Intervals[name] = [2]float64{*f.Low, *f.High}
-		}
-	}
-	return run
 }
 
 func historyOf(h lineage.History, o drift.Options) (History, error) {
