@@ -115,7 +115,7 @@ func (s *Server) open(ctx context.Context, o Options) (err error) {
 	if err := s.sync(ctx); err != nil {
 		return fmt.Errorf("look through %s: %w", o.Roots[0], err)
 	}
-	a := api.Options{Store: s.store, Queue: s.queue, Guard: s.guard, Roots: o.Roots, Version: o.Version, ReadOnly: o.ReadOnly, Keep: o.Reserve, Log: s.log}
+	a := api.Options{Store: s.store, Queue: s.queue, Guard: s.guard, Roots: o.Roots, Version: o.Version, ReadOnly: o.ReadOnly, Disk: &s.disk, Log: s.log}
 	if s.api, err = api.New(a); err != nil {
 		return err
 	}

@@ -22,6 +22,7 @@ import (
 
 	"perflab/internal/store"
 	"perflab/internal/web/guard"
+	"perflab/internal/web/guard/place"
 	"perflab/internal/web/guard/trail"
 	"perflab/internal/web/launch"
 	"perflab/internal/web/page"
@@ -33,10 +34,10 @@ type Options struct {
 	Store    *store.Store
 	Queue    *launch.Queue // nil: nothing is launched
 	Guard    *guard.Guard
-	Roots    []string // directories of results; what is pushed goes below the first
-	Version  string   // of perflab
-	ReadOnly bool     // nothing is pushed, marked or removed
-	Keep     int64    // bytes of the disk that uploads leave free; 0: 1 GiB
+	Roots    []string    // directories of results; what is pushed goes below the first
+	Version  string      // of perflab
+	ReadOnly bool        // nothing is pushed, marked or removed
+	Disk     *place.Disk // that uploads leave room on
 	Log      *slog.Logger
 }
 
@@ -58,7 +59,7 @@ func New(o Options) (*API, error) {
 	a := &API{o: o, heavy: make(chan struct{}, atOnce)}
 	if !o.ReadOnly {
 		var err error
-		if a.uploads, err = upload.Open(upload.Options{Root: o.Roots[0], Folder: filepath.Join(store.Folder, "uploads"), Keep: o.Keep}); err != nil {
+		if a.uploads, err = upload.Open(upload.Options{Root: o.Roots[0], Folder: filepath.Join(store.Folder, "uploads"), Disk: o.Disk}); err != nil {
 			return nil, err
 		}
 	}

@@ -45,7 +45,7 @@ import (
 type Options struct {
 	Root   string        // that finished directories appear in
 	Folder string        // for uploads under way, below the root: on the same disk
-	Keep   int64         // bytes of the disk that stay free; 0: 1 GiB
+	Disk   *place.Disk   // what keeps room on the disk, shared by all who write on it; needed
 	Life   time.Duration // for which an upload is kept that nobody goes on with; 0: 7 days
 	Most   int           // uploads under way at once; 0: 200
 }
@@ -57,7 +57,6 @@ const Chunk = 16 << 20
 type Uploads struct {
 	o     Options
 	dir   string
-	disk  *place.Disk
 	bytes atomic.Int64
 	done  atomic.Int64
 
@@ -107,10 +106,9 @@ func (e *DigestError) Error() string {
 
 // Open opens the uploads of a root, and clears away those whose time has run out.
 func Open(o Options) (*Uploads, error) {
-	o.Keep = cmp.Or(o.Keep, 1<<30)
 	o.Life = cmp.Or(o.Life, 7*24*time.Hour)
 	o.Most = cmp.Or(o.Most, 200)
-	u := &Uploads{o: o, dir: filepath.Join(o.Root, o.Folder), disk: &place.Disk{Keep: o.Keep}, known: map[string]manifest.Manifest{}}
+	u := &Uploads{o: o, dir: filepath.Join(o.Root, o.Folder), known: map[string]manifest.Manifest{}}
 	return u, u.Expire(time.Now())
 }
 
@@ -236,7 +234,7 @@ func (u *Uploads) room(m manifest.Manifest) error {
 	if err := durable.MkdirAll(u.dir); err != nil {
 		return fmt.Errorf("begin an upload: %w", err)
 	}
-	release, err := u.disk.Reserve(u.dir, m.Bytes())
+	release, err := u.o.Disk.Reserve(u.dir, m.Bytes())
 	if errors.Is(err, place.ErrUnknown) {
 		return nil
 	}
@@ -383,7 +381,7 @@ func (u *Uploads) append(file *os.File, f manifest.File, offset, size int64, r i
 	case size > f.Size-has:
 		return has, &RefusedError{fmt.Sprintf("%s would have more than the %d bytes that the manifest says", f.Path, f.Size)}
 	}
-	release, err := u.disk.Reserve(u.dir, size)
+	release, err := u.o.Disk.Reserve(u.dir, size)
 	if err == nil {
 		defer release()
 	} else if !errors.Is(err, place.ErrUnknown) {

@@ -47,8 +47,8 @@ func of(t *testing.T, dir string) (manifest.Manifest, [][]byte) {
 func open(t *testing.T, o upload.Options) *upload.Uploads {
 	t.Helper()
 	o.Folder = ".perflab/uploads"
-	if o.Keep == 0 {
-		o.Keep = 1
+	if o.Disk == nil {
+		o.Disk = &place.Disk{Keep: 1}
 	}
 	u, err := upload.Open(o)
 	if err != nil {
@@ -264,7 +264,7 @@ func TestReserve(t *testing.T) {
 		t.Skip("this system does not tell how much of a disk is free")
 	}
 	m, contents := of(t, storetest.Run{N: 1}.Write(t, t.TempDir(), "run"))
-	full := open(t, upload.Options{Root: root, Keep: 1 << 60})
+	full := open(t, upload.Options{Root: root, Disk: &place.Disk{Keep: 1 << 60}})
 	if _, err := full.Begin(m); !is[*place.FullError](err) {
 		t.Errorf("begin: %v", err)
 	}
