@@ -141,3 +141,11 @@ func Plural(n int, noun string) string {
 
 // Short is the beginning of an identity: enough for the eye.
 func Short(id string) string { return id[:min(len(id), 10)] }
+
+// Capital begins a sentence.
+func Capital(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}

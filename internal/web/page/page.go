@@ -42,7 +42,8 @@ type Options struct {
 
 // Pages shows pages.
 type Pages struct {
-	o Options
+	o       Options
+	problem *Template
 }
 
 // New makes pages.
@@ -51,7 +52,9 @@ func New(o Options) *Pages {
 	if o.Asset == nil {
 		o.Asset = func(name string) string { return "/assets/" + name }
 	}
-	return &Pages{o: o}
+	p := &Pages{o: o}
+	p.problem = p.Template(frames, "problem.html")
+	return p
 }
 
 // Screen is an entry of the navigation.

@@ -108,7 +108,7 @@ func (p *Pages) Fail(w http.ResponseWriter, r *http.Request, err error) {
 		return
 	}
 	view := View{Title: http.StatusText(problem.Status), Data: struct{ Head, Text, Hint string }{http.StatusText(problem.Status), problem.Text, problem.Hint}}
-	if err := p.ShowStatus(w, r, problem.Status, p.Template(frames, "problem.html"), view); err != nil {
+	if err := p.ShowStatus(w, r, problem.Status, p.problem, view); err != nil {
 		http.Error(w, problem.Text, problem.Status)
 	}
 }

@@ -74,7 +74,7 @@ func (a *actions) stopping(who guard.Who, s *screen, sub subject) {
 	case l == nil || l.State != launch.Running:
 		a.StopHow = "This study was not launched here, so this server does not stop it: press Ctrl-C in its terminal, once. It finishes nothing more and keeps what was measured."
 	case why != nil:
-		a.StopHow = capital(why.Error()) + "."
+		a.StopHow = page.Capital(why.Error()) + "."
 	case !who.May(guard.Launch):
 		a.StopHow = "To stop it you need the role launch."
 	default:
@@ -90,7 +90,7 @@ func (a *actions) resuming(who guard.Who, s *screen, sub subject, now *scene) {
 	case l == nil:
 		a.ResumeHow, a.ResumeRun = "This study was not launched here, so its study file and its machines may be known only where it was begun. To go on with it, keeping what was measured:", command
 	case why != nil:
-		a.ResumeHow, a.ResumeRun = capital(why.Error())+". To go on with the study by hand:", command
+		a.ResumeHow, a.ResumeRun = page.Capital(why.Error())+". To go on with the study by hand:", command
 	case !who.May(guard.Launch):
 		a.ResumeHow = "To let it go on you need the role launch."
 	default:

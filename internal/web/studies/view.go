@@ -203,7 +203,7 @@ func (v *studyView) lead(now *scene) {
 			v.Confirmed = map[bool]string{true: "confirmed", false: "unconfirmed"}[f.Confirmed]
 		}
 	case u != nil && u.Leader != nil:
-		v.Lead = capital(progress.Leader(u.Leader)) + "."
+		v.Lead = page.Capital(progress.Leader(u.Leader)) + "."
 	case u != nil && u.Ranked > 0 && len(u.Trials) == 0:
 		v.Lead = fmt.Sprintf("Configurations are being ranked by prediction (SIMULATED) before the first launch: %s so far.", page.Plural(u.Ranked, "prediction"))
 	case f != nil && len(f.Trials) > 0 && f.Verdict != "":
@@ -214,13 +214,6 @@ func (v *studyView) lead(now *scene) {
 	if u != nil && !now.running() && u.Stopped != "" {
 		v.Why = "It stopped on " + page.Date(u.At) + " UTC: " + u.Stopped
 	}
-}
-
-func capital(s string) string {
-	if s == "" {
-		return s
-	}
-	return strings.ToUpper(s[:1]) + s[1:]
 }
 
 func joinSentences(a, b string) string { return strings.Trim(a+"; "+b, "; ") }

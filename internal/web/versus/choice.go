@@ -58,7 +58,10 @@ func parse(q url.Values) (choice, error) {
 }
 
 // query is the address of a choice, without what is usual.
-func (c choice) query() string {
+func (c choice) query() string { return c.values().Encode() }
+
+// values are what the address says.
+func (c choice) values() url.Values {
 	q := url.Values{"run": c.IDs}
 	for _, x := range []struct {
 		key, value string
@@ -67,7 +70,7 @@ func (c choice) query() string {
 			q.Set(x.key, x.value)
 		}
 	}
-	return q.Encode()
+	return q
 }
 
 func flag(on bool) string {

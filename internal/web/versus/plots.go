@@ -14,6 +14,7 @@ import (
 	"perflab/internal/store/reduction"
 	"perflab/internal/store/scan"
 	"perflab/internal/web/figure"
+	"perflab/internal/web/page"
 )
 
 // plot is a figure of the page, with what is read where there is no script.
@@ -187,7 +188,7 @@ func distributions(names []string, all []reduction.Reduction, slos []result.SLO)
 		c := figure.CDF{X: figure.Axis{Label: family.title, Unit: "ms"}}
 		for i, r := range all {
 			for _, d := range r.CDF {
-				if sameFamily(d.Family, family.key) && len(d.Values) > 1 {
+				if d.Family == family.key && len(d.Values) > 1 {
 					c.Sides = append(c.Sides, figure.Side{Name: names[i], Values: figure.Numbers(d.Values), Calls: d.Samples})
 					f.Simulated = f.Simulated || r.Simulated || r.Predicted
 				}
@@ -197,7 +198,7 @@ func distributions(names []string, all []reduction.Reduction, slos []result.SLO)
 			continue
 		}
 		for _, slo := range slos {
-			if m, err := result.Lookup(slo.Metric); err == nil && sameFamily(m.Family, family.key) {
+			if m, err := result.Lookup(slo.Metric); err == nil && m.Family == family.key {
 				c.SLOs = append(c.SLOs, figure.Mark{At: figure.Number(slo.Limit), Label: slo.String()})
 			}
 		}
@@ -209,16 +210,6 @@ func distributions(names []string, all []reduction.Reduction, slos []result.SLO)
 		out = append(out, p)
 	}
 	return out, nil
-}
-
-func sameFamily(a, b string) bool {
-	end := func(s string) string {
-		if s == "e2e" {
-			return "e2el"
-		}
-		return s
-	}
-	return end(a) == end(b)
 }
 
 // courses are the runs over their time, a plot for each thing, all on one clock.
@@ -233,7 +224,7 @@ func courses(names []string, all []reduction.Reduction) ([]plot, error) {
 	}
 	var out []plot
 	for _, line := range order {
-		f := figure.Figure{Name: "time-" + strings.ReplaceAll(strings.ToLower(line.Name), "_", "-"), Title: capital(line.Doc)}
+		f := figure.Figure{Name: "time-" + strings.ReplaceAll(strings.ToLower(line.Name), "_", "-"), Title: page.Capital(line.Doc)}
 		t := figure.Time{Clock: "run", Axes: []figure.Axis{{Label: line.Doc, Unit: line.Unit}}}
 		for i, r := range all {
 			for _, l := range r.Lines {
@@ -262,12 +253,4 @@ func seconds(n int, step float64) []figure.Number {
 		out[i] = figure.Number(float64(i) * step)
 	}
 	return out
-}
-
-// capital begins a title.
-func capital(s string) string {
-	if s == "" {
-		return s
-	}
-	return strings.ToUpper(s[:1]) + s[1:]
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"html/template"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -233,31 +234,19 @@ func (v *view) switches() {
 	v.MD = v.Base + "/compare.md?" + v.query()
 }
 
-// Query is the address of the choice, for forms.
-func (v view) Query() string { return v.query() }
-
-// Hidden fields of a form that keep the choice, but for those that the form has itself.
+// Kept are the hidden fields of a form that keep the choice, but for those that the form has itself.
 func (v view) Kept(but ...string) []option {
-	values, _ := url.ParseQuery(v.query()) // written above
+	values := v.values()
 	var out []option
-	for _, key := range slices.Sorted(keys(values)) {
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		if slices.Contains(but, key) {
+			continue
+		}
 		for _, value := range values[key] {
-			if !slices.Contains(but, key) {
-				out = append(out, option{key, value})
-			}
+			out = append(out, option{key, value})
 		}
 	}
 	return out
-}
-
-func keys(v url.Values) func(func(string) bool) {
-	return func(yield func(string) bool) {
-		for k := range v {
-			if !yield(k) {
-				return
-			}
-		}
-	}
 }
 
 // MetricText is what the form of figures holds.
