@@ -352,12 +352,15 @@ func (s *screen) streamList(w http.ResponseWriter, r *http.Request) error {
 	defer every.Stop()
 	beat := page.Beat()
 	defer beat.Stop()
+	var seen listVersion
 	for {
-		p, err := s.page(r.Context(), a)
-		if err != nil {
-			p = store.Page{} // an expression that is wrong is said on the page
-		} else if shown, err = s.tellList(stream, p.Entries, shown, told); err != nil {
-			return nil
+		if now, err := s.listVersion(r.Context()); err != nil || now != seen {
+			if p, err := s.page(r.Context(), a); err == nil { // an expression that is wrong is said on the page
+				if shown, err = s.tellList(stream, p.Entries, shown, told); err != nil {
+					return nil
+				}
+				seen = now
+			}
 		}
 		select {
 		case <-r.Context().Done():
@@ -367,8 +370,24 @@ func (s *screen) streamList(w http.ResponseWriter, r *http.Request) error {
 			if err := stream.Send("alive", "", struct{}{}); err != nil {
 				return nil
 			}
+			seen = listVersion{} // ages have grown, of which an expression may speak
 		}
 	}
+}
+
+// listVersion is another one whenever the index or the queue is.
+type listVersion struct {
+	index int64
+	queue uint64
+}
+
+// listVersion is that of now; it costs a small part of a look at the list.
+func (s *screen) listVersion(ctx context.Context) (v listVersion, err error) {
+	v.index, err = s.Store.Version(ctx)
+	if s.Queue != nil {
+		v.queue = s.Queue.Version()
+	}
+	return v, err
 }
 
 // tellList sends what a page does not have of the list, and returns the shape that it has then.
