@@ -13,6 +13,19 @@ type notice struct {
 	version int64
 	wake    chan struct{} // closed at the next change; nil: nobody waits
 	closed  bool
+	looked  time.Time // when somebody last looked whether another process made a change
+}
+
+// mine reports whether it is on the one who asks to look whether another process made a change:
+// of all who wait one does, and its next turn comes before anybody has waited for a second.
+func (n *notice) mine(now time.Time) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if now.Sub(n.looked) < elsewhere/2 {
+		return false
+	}
+	n.looked = now
+	return true
 }
 
 func (n *notice) tell(version int64) {
@@ -78,7 +91,10 @@ func (s *Store) Wait(ctx context.Context, above int64) (int64, error) {
 		case <-ctx.Done():
 			return version, context.Cause(ctx)
 		case <-wake:
-		case <-look.C:
+		case now := <-look.C:
+			if !s.changed.mine(now) {
+				continue
+			}
 			version, err := s.Version(ctx)
 			if err != nil && ctx.Err() == nil {
 				continue // a server of a database that is gone comes back
