@@ -158,16 +158,22 @@ func Eval[T any](p *Page, expression string) T {
 // Wait waits until an expression is true, such as `document.querySelector(".toast")`, on this page or on the one that it goes to.
 func (p *Page) Wait(expression string) {
 	p.t.Helper()
+	p.until(expression+" never was true", chromedp.Poll[bool]("!!("+expression+")", chromedp.WithPollingTimeout(patience)))
+}
+
+// until takes a step that waits for something, on this page or on the one that it goes to.
+func (p *Page) until(never string, step chromedp.Action[bool]) {
+	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
 	defer cancel()
 	for {
-		_, err := chromedp.Run(ctx, chromedp.Poll[bool]("!!("+expression+")", chromedp.WithPollingTimeout(patience)))
+		_, err := chromedp.Run(ctx, step)
 		switch {
 		case err == nil:
 			return
 		case ctx.Err() == nil && left(err): // the question is asked again on the page that has come
 		default:
-			p.t.Fatalf("%s: %s never was true: %v\n%s", p.at(), expression, err, strings.Join(p.wrong(), "\n"))
+			p.t.Fatalf("%s: %s: %v\n%s", p.at(), never, err, strings.Join(p.wrong(), "\n"))
 		}
 	}
 }
@@ -178,15 +184,42 @@ func left(err error) bool {
 }
 
 // Click clicks on the first element of a CSS selector, or on the link, button, summary or label whose text is T: "text=T".
+// It waits until the element stands still where a reader would click it: a click while the page still scrolls to it
+// presses the button and releases beside it.
 func (p *Page) Click(selector string) {
 	p.t.Helper()
+	click := chromedp.Click(chromedp.CSS(selector), chromedp.NodeVisible)
+	found := fmt.Sprintf("document.querySelector(%q)", selector)
 	if text, ok := strings.CutPrefix(selector, "text="); ok {
 		path := fmt.Sprintf("//*[self::a or self::button or self::summary or self::label][normalize-space()=%q]", text)
-		p.Do(chromedp.Click(chromedp.Search(path), chromedp.NodeVisible))
-		return
+		click = chromedp.Click(chromedp.Search(path), chromedp.NodeVisible)
+		found = fmt.Sprintf("document.evaluate(%q, document, null, XPathResult.FIRST_ORDERED_NODE_TYPE).singleNodeValue", path)
 	}
-	p.Do(chromedp.Click(chromedp.CSS(selector), chromedp.NodeVisible))
+	if !p.scriptless() {
+		p.until(selector+" never stood still to be clicked", chromedp.Evaluate[bool](still+"(() => "+found+")", chromedp.EvalAwaitPromise))
+	}
+	p.Do(click)
 }
+
+func (p *Page) scriptless() bool {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	return p.view.Scriptless
+}
+
+// still is a promise of true once an element has been in one place of the window for three frames.
+const still = `(async (find) => {
+  for (let last = "", same = 0; same < 3; ) {
+    await new Promise(requestAnimationFrame);
+    const e = find();
+    if (!e?.checkVisibility()) { last = ""; same = 0; continue; }
+    e.scrollIntoView({ block: "nearest", inline: "nearest", behavior: "instant" });
+    const { left, top } = e.getBoundingClientRect(), at = left + " " + top;
+    same = at === last ? same + 1 : 0;
+    last = at;
+  }
+  return true;
+})`
 
 // Type types a text into the first element of a CSS selector.
 func (p *Page) Type(selector, text string) {
