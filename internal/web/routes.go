@@ -21,10 +21,10 @@ func (s *Server) routes() ([]page.Route, error) {
 	all := slices.Concat(
 		s.own(),
 		s.hardware.Routes(),
-		history.Routes(history.Options{Pages: s.pages, Store: s.store, Audit: s.guard.Audit, ReadOnly: s.o.ReadOnly}),
+		history.Routes(history.Options{Pages: s.pages, Store: s.index, Audit: s.guard.Audit, ReadOnly: s.o.ReadOnly}),
 		versus.Routes(s.pages, s.store, s.guard),
-		runs.Routes(runs.Options{Store: s.store, Pages: s.pages, Audit: s.guard.Audit, Launches: s.queue != nil, ReadOnly: s.o.ReadOnly}),
-		studies.Routes(studies.Options{Pages: s.pages, Store: s.store, Queue: s.queue, Guard: s.guard}),
+		runs.Routes(runs.Options{Store: s.index, Pages: s.pages, Audit: s.guard.Audit, Launches: s.queue != nil, ReadOnly: s.o.ReadOnly}),
+		studies.Routes(studies.Options{Pages: s.pages, Store: s.index, Queue: s.queue, Guard: s.guard}),
 		intake.Routes(intake.Options{Pages: s.pages, Store: s.store, Roots: s.o.Roots, State: s.o.State, Disk: &s.disk, ReadOnly: s.o.ReadOnly, Audit: s.guard.Audit}),
 		start.Routes(start.Options{Pages: s.pages, Store: s.store, Queue: s.queue, Audit: s.guard.Audit}),
 		s.api.Routes(),

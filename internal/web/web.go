@@ -34,6 +34,7 @@ import (
 	"perflab/internal/web/hardware"
 	"perflab/internal/web/launch"
 	"perflab/internal/web/page"
+	"perflab/internal/web/recall"
 )
 
 // Options say what is served, and how.
@@ -57,6 +58,7 @@ type Options struct {
 type Server struct {
 	o        Options
 	store    *store.Store
+	index    *recall.Index // the store, as lists ask it
 	queue    *launch.Queue // nil: read only
 	guard    *guard.Guard
 	api      *api.API
@@ -98,6 +100,7 @@ func (s *Server) open(ctx context.Context, o Options) (err error) {
 	if s.store, err = store.Open(ctx, store.Options{Roots: o.Roots, DSN: o.DSN}); err != nil {
 		return err
 	}
+	s.index = recall.New(s.store)
 	o.Guard.Public = append(o.Guard.Public, asset.Root, "/healthz")
 	o.Guard.Refused = s.refused
 	if s.guard, err = guard.New(o.Guard); err != nil {
@@ -115,7 +118,7 @@ func (s *Server) open(ctx context.Context, o Options) (err error) {
 	if err := s.sync(ctx); err != nil {
 		return fmt.Errorf("look through %s: %w", o.Roots[0], err)
 	}
-	a := api.Options{Store: s.store, Queue: s.queue, Guard: s.guard, Roots: o.Roots, Version: o.Version, ReadOnly: o.ReadOnly, Disk: &s.disk, Log: s.log}
+	a := api.Options{Store: s.index, Queue: s.queue, Guard: s.guard, Roots: o.Roots, Version: o.Version, ReadOnly: o.ReadOnly, Disk: &s.disk, Log: s.log}
 	if s.api, err = api.New(a); err != nil {
 		return err
 	}

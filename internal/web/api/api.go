@@ -26,12 +26,13 @@ import (
 	"perflab/internal/web/guard/trail"
 	"perflab/internal/web/launch"
 	"perflab/internal/web/page"
+	"perflab/internal/web/recall"
 	"perflab/internal/web/upload"
 )
 
 // Options are what the API works with.
 type Options struct {
-	Store    *store.Store
+	Store    *recall.Index
 	Queue    *launch.Queue // nil: nothing is launched
 	Guard    *guard.Guard
 	Roots    []string    // directories of results; what is pushed goes below the first

@@ -158,7 +158,11 @@ func (a *API) list(w http.ResponseWriter, r *http.Request) error {
 	if lines {
 		return a.lines(w, r, q)
 	}
-	p, err := a.o.Store.List(r.Context(), q)
+	now, err := a.o.Store.Now(r.Context())
+	if err != nil {
+		return err
+	}
+	p, err := now.List(r.Context(), q)
 	if err != nil {
 		return err
 	}
@@ -276,7 +280,11 @@ func (a *API) groups(w http.ResponseWriter, r *http.Request) error {
 	if by == "" {
 		return page.Bad("by is missing: give a fact such as engine, model or verdict")
 	}
-	all, err := a.o.Store.Groups(r.Context(), q, by)
+	now, err := a.o.Store.Now(r.Context())
+	if err != nil {
+		return err
+	}
+	all, err := now.Groups(r.Context(), q, by)
 	if err != nil {
 		return err
 	}

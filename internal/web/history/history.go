@@ -19,7 +19,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"perflab/docs"
@@ -30,6 +30,7 @@ import (
 	"perflab/internal/web/guard"
 	"perflab/internal/web/guard/trail"
 	"perflab/internal/web/page"
+	"perflab/internal/web/recall"
 )
 
 //go:embed list.html one.html
@@ -38,7 +39,7 @@ var files embed.FS
 // Options are what the screen needs.
 type Options struct {
 	Pages    *page.Pages
-	Store    *store.Store
+	Store    *recall.Index
 	Audit    func(context.Context, trail.Event) error
 	ReadOnly bool // nothing is marked
 }
@@ -47,7 +48,7 @@ type Options struct {
 type screen struct {
 	Options
 	list, one *page.Template
-	kept      kept
+	newest    atomic.Pointer[listed] // the list that was made last
 }
 
 // Routes are the addresses of the screen.
@@ -73,46 +74,47 @@ func serveRule(w http.ResponseWriter, _ *http.Request) error {
 	return nil
 }
 
-// keptFor is how long a list is shown again: ages in it are of when it was made.
-const keptFor = time.Minute
+// listed are all lines of a filter: to find the changes of a thousand histories takes a while.
+type listed []trend.Line
 
-// kept is the list that was made last: to find the changes of a thousand histories takes a while.
-type kept struct {
-	mu    sync.Mutex
-	key   string
-	at    time.Time
-	lines []trend.Line
+// Size is about how many bytes they take.
+func (l listed) Size() (n int) {
+	for _, line := range l {
+		for _, h := range line.Histories {
+			n += 1000 + 200*len(h.Points)
+		}
+	}
+	return n
 }
 
 // lines are all lines of the filter, as the index has them.
 func (s *screen) lines(ctx context.Context, o trend.Options) ([]trend.Line, error) {
-	version, err := s.Store.Version(ctx)
+	now, err := s.Store.Now(ctx)
 	if err != nil {
 		return nil, err
 	}
 	o.From, o.To = "", ""
-	key := fmt.Sprintf("%d %q", version, fmt.Sprint(o))
-	s.kept.mu.Lock() // who asks at once waits for the one that makes it
-	defer s.kept.mu.Unlock()
-	if s.kept.key == key && time.Since(s.kept.at) < keptFor {
-		return s.kept.lines, nil
+	lines, err := recall.Made(ctx, now, fmt.Sprintf("history %+v", o), 0, func(ctx context.Context) (listed, error) {
+		lines, err := trend.List(ctx, s.Store.Store, o)
+		for i := range lines {
+			lines[i].Entries = nil // a list shows none, and they are most of it
+		}
+		return lines, err
+	})
+	if err == nil {
+		s.newest.Store(&lines)
 	}
-	lines, err := trend.List(ctx, s.Store, o)
-	if err != nil {
-		return nil, err
-	}
-	s.kept.key, s.kept.at, s.kept.lines = key, time.Now(), lines
-	return lines, nil
+	return lines, err
 }
 
 // narrowed adds to a filter the configuration of a key, where the list that was made last has it:
 // then no others are read.
 func (s *screen) narrowed(filter, key string) string {
-	if !s.kept.mu.TryLock() { // a list is made just now, which takes longer
+	newest := s.newest.Load()
+	if newest == nil {
 		return filter
 	}
-	defer s.kept.mu.Unlock()
-	for _, l := range s.kept.lines {
+	for _, l := range *newest {
 		if l.Key == key {
 			return strings.TrimSpace(filter + " config=" + quoted(l.Config))
 		}
@@ -128,7 +130,7 @@ func (s *screen) asked(r *http.Request) (state, trend.Line, error) {
 	}
 	o := st.options()
 	o.Filter = s.narrowed(o.Filter, r.PathValue("key"))
-	l, err := trend.Find(r.Context(), s.Store, r.PathValue("key"), o)
+	l, err := trend.Find(r.Context(), s.Store.Store, r.PathValue("key"), o)
 	return st, l, problem(err)
 }
 
@@ -146,7 +148,7 @@ func problem(err error) error {
 // postNote writes a note beside a run, which the history shows at its date; an empty one takes it away.
 func (s *screen) postNote(w http.ResponseWriter, r *http.Request) error {
 	key, id, text := r.PathValue("key"), r.PostFormValue("run"), strings.TrimSpace(r.PostFormValue("text"))
-	l, err := trend.Find(r.Context(), s.Store, key, trend.Options{Filter: s.narrowed("", key)})
+	l, err := trend.Find(r.Context(), s.Store.Store, key, trend.Options{Filter: s.narrowed("", key)})
 	if err != nil {
 		return problem(err)
 	}

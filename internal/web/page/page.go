@@ -93,7 +93,11 @@ type View struct {
 	Styles  []string // assets beside app.css
 	Modules []string // assets: ES modules beside app.js
 	Data    any      // for the template "main"
+	Main    Main     // what that template made of it before; "": it is made now
 }
+
+// Main is what stands between the frame of a page, made by Pages.Main.
+type Main = template.HTML
 
 // Template is a page's template, within the frame.
 type Template struct{ t *template.Template }
@@ -133,6 +137,12 @@ func (p *Pages) ShowStatus(w http.ResponseWriter, r *http.Request, status int, t
 	w.WriteHeader(status)
 	_, _ = w.Write([]byte(redact.Shown(b.String()))) // a browser that left needs no page
 	return nil
+}
+
+// Main makes what stands between the frame, to be shown to several.
+func (p *Pages) Main(t *Template, data any) (Main, error) {
+	text, err := p.Part(t, "main", data)
+	return Main(text), err
 }
 
 // Part writes one template of a page alone, for what is put into a page that is open.

@@ -7,6 +7,7 @@ import (
 
 	"perflab/internal/store"
 	"perflab/internal/store/filter"
+	"perflab/internal/web/recall"
 )
 
 // facetFacts are the facts that can be chosen by a click, with the counts of their values.
@@ -49,12 +50,12 @@ func (s state) condition(q string) string {
 
 // facets are the facets of a list whose expression has these parts. Of each fact the counts are of
 // the list without what the expression says of that fact, so that another value can be chosen.
-func (s *screen) facets(ctx context.Context, st state, parts []filter.Part, path string, version int64) ([]facet, error) {
+func facets(ctx context.Context, st state, parts []filter.Part, path string, now recall.Now) ([]facet, error) {
 	var out []facet
 	for _, f := range facetFacts {
 		rest := slices.DeleteFunc(slices.Clone(parts), func(p filter.Part) bool { return p.Fact == f.Name && p.Op == "=" })
 		chosen := chosenOf(parts, f.Name)
-		all, err := s.groups(ctx, version, st.condition(filter.Join(rest)), f.Name)
+		all, err := counted(ctx, now, st.condition(filter.Join(rest)), f.Name)
 		if err != nil {
 			return nil, err
 		}
@@ -72,6 +73,26 @@ func (s *screen) facets(ctx context.Context, st state, parts []filter.Part, path
 	}
 	return out, nil
 }
+
+// counted are the counts of a fact's values in a list. Those of all facets are found in one look.
+func counted(ctx context.Context, now recall.Now, condition, fact string) ([]store.Group, error) {
+	if !slices.Contains(together, fact) {
+		return now.Groups(ctx, store.Query{Filter: condition, Limit: store.MostPage}, fact)
+	}
+	all, err := now.Counts(ctx, store.Query{Filter: condition}, together...)
+	return all[fact], err
+}
+
+// together are the facts that are counted in one look: those of facets of which an entry has one.
+var together = func() []string {
+	var out []string
+	for _, f := range facetFacts {
+		if f.Name != "tag" {
+			out = append(out, f.Name)
+		}
+	}
+	return out
+}()
 
 // chosenOf are the values that an expression asks of a fact.
 func chosenOf(parts []filter.Part, fact string) []string {

@@ -15,6 +15,7 @@ import (
 	"perflab/internal/store/scan"
 	"perflab/internal/web/guard"
 	"perflab/internal/web/page"
+	"perflab/internal/web/recall"
 )
 
 // listView is what the list shows.
@@ -32,9 +33,8 @@ type listView struct {
 	Rows    []row
 	Wide    int // columns, with the one of the ticks
 	All     string
-	Others  []column
 	Groups  []groupLink
-	Facts   []filter.Field
+	Fixed   *fixed
 	Total   int
 	Inside  int // entries that lie in others, and that the list would have too
 	From    int
@@ -47,6 +47,24 @@ type listView struct {
 	Undo    []store.Removed
 	Export  []link
 	Running bool
+}
+
+// fixed is what stands around every list, made once.
+type fixed struct {
+	HowTo   page.Main // filter
+	Columns page.Main // that can be added, as options
+}
+
+// newFixed makes it of the templates of the list.
+func newFixed(pages *page.Pages, t *page.Template) *fixed {
+	part := func(name string, data any) page.Main {
+		text, err := pages.Part(t, name, data)
+		if err != nil {
+			panic(err) // both are part of the program
+		}
+		return page.Main(text)
+	}
+	return &fixed{HowTo: part("howto", filter.Fields()), Columns: part("columns", otherColumns(nil))}
 }
 
 type link struct{ Text, URL string }
@@ -96,18 +114,48 @@ func (s *screen) serveList(w http.ResponseWriter, r *http.Request) error {
 		http.Redirect(w, r, st.URL("/runs"), http.StatusSeeOther)
 		return nil
 	}
-	v, err := s.listing(r, st)
+	now, err := s.o.Store.Now(r.Context())
 	if err != nil {
 		return err
 	}
-	if v.Total == 0 && v.Inside == 0 && v.State.Q == "" && v.Wrong == nil && !v.Shared && len(v.Undo) == 0 {
-		return s.o.Pages.Show(w, r, s.first, page.View{Title: "First run", Nav: "runs", Styles: styles, Data: v})
+	make := func(ctx context.Context) (shown, error) { return s.shown(ctx, r, st, now) }
+	if guard.From(r.Context()).Base != "" || len(st.Undo) > 0 { // they show what is not of the index alone
+		v, err := make(r.Context())
+		if err != nil {
+			return err
+		}
+		return s.o.Pages.Show(w, r, s.list, page.View(v))
 	}
-	view := page.View{Title: "Runs", Nav: "runs", Styles: styles, Data: v}
-	if all(v.Rows, func(e store.Entry) bool { return e.Simulated }) {
+	v, err := recall.Made(r.Context(), now, fmt.Sprintf("runs %+v %s", s.may(r), st.URL("/runs")), listFresh, make)
+	if err != nil {
+		return err
+	}
+	return s.o.Pages.Show(w, r, s.list, page.View(v))
+}
+
+// listFresh is for how long a list is shown as it was made: the ages in it are of then.
+const listFresh = 5 * time.Second
+
+// shown is a list as it is shown, to one or to several who ask for the same.
+type shown page.View
+
+// Size is about how many bytes it takes.
+func (v shown) Size() int { return len(v.Main) }
+
+// shown makes the list.
+func (s *screen) shown(ctx context.Context, r *http.Request, st state, now recall.Now) (shown, error) {
+	v, err := s.listing(ctx, r, st, now)
+	if err != nil {
+		return shown{}, err
+	}
+	t, view := s.list, shown{Title: "Runs", Nav: "runs", Styles: styles}
+	if v.Total == 0 && v.Inside == 0 && v.State.Q == "" && v.Wrong == nil && !v.Shared && len(v.Undo) == 0 {
+		t, view.Title = s.first, "First run"
+	} else if all(v.Rows, func(e store.Entry) bool { return e.Simulated }) {
 		view.Banner = "SIMULATED: of all that is listed here, no real engine answered"
 	}
-	return s.o.Pages.Show(w, r, s.list, view)
+	view.Main, err = s.o.Pages.Main(t, v)
+	return view, err
 }
 
 // all reports whether something holds for all entries of a list that has some.
@@ -125,24 +173,24 @@ func all(rows []row, holds func(store.Entry) bool) bool {
 }
 
 // listing is what a list shows.
-func (s *screen) listing(r *http.Request, st state) (*listView, error) {
-	ctx, who := r.Context(), guard.From(r.Context())
-	v := &listView{State: st, Base: who.Base, Path: who.Base + "/runs", Shared: who.Base != "", May: s.may(r), Facts: filter.Fields()}
+func (s *screen) listing(ctx context.Context, r *http.Request, st state, now recall.Now) (*listView, error) {
+	who := guard.From(ctx)
+	v := &listView{State: st, Base: who.Base, Path: who.Base + "/runs", Shared: who.Base != "", May: s.may(r), Fixed: s.fixed}
 	if v.Shared {
 		return v, s.sharedListing(ctx, v, who.IDs)
 	}
 	v.Here = st.URL(v.Path)
-	parts, p, columns, err := s.query(ctx, v, st)
+	parts, p, columns, err := query(ctx, now, v, st)
 	if err != nil {
 		return nil, err
 	}
 	v.Total = p.Total
 	v.heads(columns)
-	if err := s.rows(ctx, v, p, columns); err != nil {
+	if err := rows(ctx, now, v, p, columns); err != nil {
 		return nil, err
 	}
 	v.pages()
-	return v, s.around(ctx, v, parts, p.Version)
+	return v, s.around(ctx, v, parts, now)
 }
 
 // sharedListing is the list of what a share link names: all of it, in the order of the link.
@@ -166,12 +214,12 @@ func (s *screen) sharedListing(ctx context.Context, v *listView, ids []string) e
 	v.heads(columns)
 	v.Total = len(p.Entries)
 	v.From, v.To = min(1, v.Total), v.Total
-	return s.rows(ctx, v, p, columns)
+	return rows(ctx, recall.Now{}, v, p, columns)
 }
 
 // query asks the store. What is wrong with the expression, or with the order, is kept in the view,
 // and the list is then made without it.
-func (s *screen) query(ctx context.Context, v *listView, st state) ([]filter.Part, store.Page, []column, error) {
+func query(ctx context.Context, now recall.Now, v *listView, st state) ([]filter.Part, store.Page, []column, error) {
 	columns, unknown := columnsOf(st.columns())
 	v.Unknown = unknown
 	q := store.Query{Filter: st.condition(st.Q), Order: st.order(), Limit: perPage, Offset: st.Page * perPage, Figures: figuresOf(columns)}
@@ -188,7 +236,7 @@ func (s *screen) query(ctx context.Context, v *listView, st state) ([]filter.Par
 		v.Wrong = wrongAt("order", q.Order, bad)
 		q.Order = ""
 	}
-	p, err := s.page(ctx, q)
+	p, err := now.List(ctx, q)
 	if bad, ok := errors.AsType[*filter.Error](err); ok {
 		err = page.Bad(bad.Error())
 	}
@@ -245,10 +293,10 @@ func (v *listView) heads(columns []column) {
 }
 
 // rows are those of a page, under the heads of their groups.
-func (s *screen) rows(ctx context.Context, v *listView, p store.Page, columns []column) error {
+func rows(ctx context.Context, now recall.Now, v *listView, p store.Page, columns []column) error {
 	counts := map[string]int{}
 	if v.State.Group != "" {
-		found, err := s.groups(ctx, p.Version, v.State.condition(v.goodQ()), v.State.Group)
+		found, err := counted(ctx, now, v.State.condition(v.goodQ()), v.State.Group)
 		if err != nil {
 			return err
 		}
@@ -337,16 +385,17 @@ func (v *listView) pages() {
 }
 
 // around is what stands around the list for who may see everything.
-func (s *screen) around(ctx context.Context, v *listView, parts []filter.Part, version int64) (err error) {
+func (s *screen) around(ctx context.Context, v *listView, parts []filter.Part, now recall.Now) (err error) {
 	st := v.State
 	v.Chips = chips(st, parts, v.Path)
-	if v.Facets, err = s.facets(ctx, st, parts, v.Path, version); err != nil {
+	if v.Facets, err = facets(ctx, st, parts, v.Path, now); err != nil {
 		return err
 	}
-	v.Inside, err = s.total(ctx, version, strings.TrimSpace(v.goodQ()+" parent!=none"))
+	in, err := now.List(ctx, store.Query{Filter: strings.TrimSpace(v.goodQ() + " parent!=none"), Limit: 1})
 	if err != nil {
 		return err
 	}
+	v.Inside = in.Total
 	other := st.first()
 	other.Parts = !st.Parts
 	v.Switch = other.URL(v.Path)
@@ -356,8 +405,7 @@ func (s *screen) around(ctx context.Context, v *listView, parts []filter.Part, v
 	for i, h := range v.Heads {
 		columns[i] = h.column
 	}
-	v.Others = otherColumns(columns)
-	if v.All, err = menuColumns(v.Others); err != nil {
+	if v.All, err = menuColumns(otherColumns(columns)); err != nil {
 		return err
 	}
 	for _, f := range exports {

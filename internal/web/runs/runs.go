@@ -20,10 +20,10 @@ import (
 	"net/url"
 	"strings"
 
-	"perflab/internal/store"
 	"perflab/internal/web/guard"
 	"perflab/internal/web/guard/trail"
 	"perflab/internal/web/page"
+	"perflab/internal/web/recall"
 	"perflab/internal/web/runs/live"
 )
 
@@ -35,7 +35,7 @@ var styles = []string{"runs.css"}
 
 // Options are what the screens are made of.
 type Options struct {
-	Store    *store.Store
+	Store    *recall.Index
 	Pages    *page.Pages
 	Audit    func(context.Context, trail.Event) error
 	Launches bool // this server launches: a first visit may begin with the quickstart
@@ -46,7 +46,7 @@ type Options struct {
 type screen struct {
 	o                              Options
 	list, first, marks, trash, run *page.Template
-	cache                          cache
+	fixed                          *fixed
 	documents                      *documents
 	watch                          *live.Watch
 }
@@ -55,6 +55,7 @@ type screen struct {
 func Routes(o Options) []page.Route {
 	s := &screen{o: o, documents: newDocuments(), watch: live.NewWatch()}
 	s.list = o.Pages.Template(files, "list.html", "parts.html")
+	s.fixed = newFixed(o.Pages, s.list)
 	s.first = o.Pages.Template(files, "first.html")
 	s.marks = o.Pages.Template(files, "marks.html", "parts.html")
 	s.trash = o.Pages.Template(files, "trash.html")

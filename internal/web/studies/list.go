@@ -24,6 +24,7 @@ import (
 	"perflab/internal/web/guard"
 	"perflab/internal/web/launch"
 	"perflab/internal/web/page"
+	"perflab/internal/web/recall"
 )
 
 // listView is the list of studies.
@@ -84,7 +85,7 @@ const (
 // asked is what a reader asks of the list.
 type asked struct {
 	query, sort string
-	page        int
+	number      int
 	state       string // facets
 	model       string
 	hardware    string
@@ -96,7 +97,7 @@ func readAsked(r *http.Request) asked {
 	if err != nil || n < 1 {
 		n = 1
 	}
-	return asked{query: strings.TrimSpace(q.Get("q")), sort: cmp.Or(q.Get("sort"), usual), page: n, state: q.Get("state"), model: q.Get("model"), hardware: q.Get("hardware")}
+	return asked{query: strings.TrimSpace(q.Get("q")), sort: cmp.Or(q.Get("sort"), usual), number: n, state: q.Get("state"), model: q.Get("model"), hardware: q.Get("hardware")}
 }
 
 // facets are the facts that the list is narrowed by with a click, with their values.
@@ -129,7 +130,7 @@ func quoted(s string) string {
 
 // href is the address of the list with something else asked; what is as at first is left out.
 func (a asked) href(change func(*asked)) string {
-	a.page = 1
+	a.number = 1
 	change(&a)
 	q := url.Values{}
 	set := func(name, value, first string) {
@@ -142,7 +143,7 @@ func (a asked) href(change func(*asked)) string {
 	set("state", a.state, "")
 	set("model", a.model, "")
 	set("hardware", a.hardware, "")
-	set("page", strconv.Itoa(a.page), "1")
+	set("page", strconv.Itoa(a.number), "1")
 	if len(q) == 0 {
 		return "/studies"
 	}
@@ -153,12 +154,16 @@ func (a asked) href(change func(*asked)) string {
 func (s *screen) showList(w http.ResponseWriter, r *http.Request) error {
 	a := readAsked(r)
 	v := listView{Query: a.query, Sort: a.sort, Heads: a.heads(), May: guard.From(r.Context()).May(guard.Launch) && s.readOnly() == nil}
-	p, err := s.page(r.Context(), a)
+	now, err := s.Store.Now(r.Context())
+	if err != nil {
+		return err
+	}
+	p, err := now.List(r.Context(), a.page())
 	if wrong, ok := errors.AsType[*filter.Error](err); ok { // the list stays, without what is wrong
 		v.Wrong = wrong.Text
 		plain := a
 		plain.query, plain.sort = "", usual
-		p, err = s.page(r.Context(), plain)
+		p, err = now.List(r.Context(), plain.page())
 	}
 	if err != nil {
 		return err
@@ -170,7 +175,7 @@ func (s *screen) showList(w http.ResponseWriter, r *http.Request) error {
 	}
 	v.pages(a, len(p.Entries))
 	v.Waits = waiting(launches, p.Entries)
-	if v.Facets, err = s.facets(r.Context(), a); err != nil {
+	if v.Facets, err = facets(r.Context(), now, a); err != nil {
 		return err
 	}
 	v.Empty = p.Total == 0 && len(v.Waits) == 0 && a.expression() == ofStudies
@@ -178,8 +183,18 @@ func (s *screen) showList(w http.ResponseWriter, r *http.Request) error {
 	return s.Pages.Show(w, r, s.list, page.View{Title: "Studies", Nav: "studies", Data: v})
 }
 
-func (s *screen) page(ctx context.Context, a asked) (store.Page, error) {
-	return s.Store.List(ctx, store.Query{Filter: a.expression(), Order: a.sort, Limit: onPage, Offset: (a.page - 1) * onPage, Figures: []string{scan.GPUHours}})
+// page is what is asked of the index.
+func (a asked) page() store.Query {
+	return store.Query{Filter: a.expression(), Order: a.sort, Limit: onPage, Offset: (a.number - 1) * onPage, Figures: []string{scan.GPUHours}}
+}
+
+// listed is the list as it is now.
+func (s *screen) listed(ctx context.Context, a asked) (store.Page, error) {
+	now, err := s.Store.Now(ctx)
+	if err != nil {
+		return store.Page{}, err
+	}
+	return now.List(ctx, a.page())
 }
 
 // heads are the columns.
@@ -216,23 +231,23 @@ func (v *listView) pages(a asked, n int) {
 	if n == 0 {
 		return
 	}
-	v.From = (a.page-1)*onPage + 1
+	v.From = (a.number-1)*onPage + 1
 	v.To = v.From + n - 1
-	if a.page > 1 {
-		v.Prev = a.href(func(x *asked) { x.page = a.page - 1 })
+	if a.number > 1 {
+		v.Prev = a.href(func(x *asked) { x.number = a.number - 1 })
 	}
 	if v.To < v.Total {
-		v.Next = a.href(func(x *asked) { x.page = a.page + 1 })
+		v.Next = a.href(func(x *asked) { x.number = a.number + 1 })
 	}
 }
 
 // facets are the values that the studies have, each counted under what else is asked.
-func (s *screen) facets(ctx context.Context, a asked) (out []facet, err error) {
+func facets(ctx context.Context, now recall.Now, a asked) (out []facet, err error) {
 	const most = 8
 	for i, f := range a.facets() {
 		without := a
 		*[]*string{&without.state, &without.model, &without.hardware}[i] = ""
-		groups, err := s.Store.Groups(ctx, store.Query{Filter: without.expression(), Limit: most}, f.fact)
+		groups, err := now.Groups(ctx, store.Query{Filter: without.expression(), Limit: most}, f.fact)
 		if _, wrong := errors.AsType[*filter.Error](err); wrong {
 			return nil, nil // the page says what is wrong
 		}
@@ -355,7 +370,7 @@ func (s *screen) streamList(w http.ResponseWriter, r *http.Request) error {
 	var seen listVersion
 	for {
 		if now, err := s.listVersion(r.Context()); err != nil || now != seen {
-			if p, err := s.page(r.Context(), a); err == nil { // an expression that is wrong is said on the page
+			if p, err := s.listed(r.Context(), a); err == nil { // an expression that is wrong is said on the page
 				if shown, err = s.tellList(stream, p.Entries, shown, told); err != nil {
 					return nil
 				}

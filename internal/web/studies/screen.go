@@ -25,6 +25,7 @@ import (
 	"perflab/internal/web/guard"
 	"perflab/internal/web/launch"
 	"perflab/internal/web/page"
+	"perflab/internal/web/recall"
 )
 
 //go:embed *.html
@@ -33,7 +34,7 @@ var files embed.FS
 // Options are what the screens work with.
 type Options struct {
 	Pages *page.Pages
-	Store *store.Store
+	Store *recall.Index
 	Queue *launch.Queue // nil: nothing is launched here
 	Guard *guard.Guard
 }
