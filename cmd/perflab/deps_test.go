@@ -89,6 +89,7 @@ var tests = map[string]map[string]string{
 	"draft":               {"deploy/docker": "a machine whose containers get GPUs", "version": "machines of other systems"},
 	"deploy/docker":       {"engine/cluster": "plans over several machines"},
 	"engine":              {"engine/logs": "the line of a rejection is found in a log"},
+	"fleet/clock":         {"stat": "random networks"},
 	"lab":                 {"sim": "a server to measure", "gauge": "what was read of the nodes", "replay": "predictions are corrected by what was measured"},
 	"report":              {"stat": "random calls", "verdict": "summaries with verdicts"},
 	"report/prediction":   {"engine": "the memory of a configuration is rendered"},
