@@ -64,8 +64,9 @@ const (
 
 // Run sends every request when it is due and gives every call to emit, in the
 // order in which they end. The start instant is when the first requests have
-// been built. A ctx that ends is no error; a sender, a sequence or an emit that
-// panics is, after everything in flight was collected.
+// been built, or the one that the options give; where that has passed by then, the
+// error is a *LateStartError. A ctx that ends is no error; a sender, a sequence or
+// an emit that panics is, after everything in flight was collected.
 func Run(ctx context.Context, requests iter.Seq[workload.Request], senders []Sender, o Options, emit func(result.Call)) (Stats, error) {
 	if len(senders) == 0 {
 		return Stats{}, errors.New("send the workload: there is no target")
@@ -88,11 +89,11 @@ func Run(ctx context.Context, requests iter.Seq[workload.Request], senders []Sen
 	}
 
 	r.limit = newLimit(o.MaxConcurrency)
-	usage := StartUsage(o.Servers...)
-	r.o.Progress.Running.Store(true)
-	r.start = time.Now()
-	if o.Begun != nil {
-		o.Begun(r.start)
+	usage, err := r.ready(ctx)
+	if err != nil {
+		cancel(err)
+		finish()
+		return Stats{Start: r.start}, err
 	}
 	var collector sync.WaitGroup
 	collector.Go(r.collect)
@@ -163,6 +164,9 @@ func (r *run) prefetch(ctx context.Context, requests iter.Seq[workload.Request])
 func (r *run) dispatch(ctx context.Context, source <-chan workload.Request) bool {
 	p := newPacer(r.start, r.o.Spin)
 	defer p.close()
+	if !r.begun(ctx, p) {
+		return false
+	}
 	for {
 		var req workload.Request
 		var more bool

@@ -48,6 +48,10 @@ type Options struct {
 	Closed   bool                     // requests have no due times: each is due when the limit lets it pass
 	Enough   *atomic.Bool             // nothing more is sent once it is true; nil: no such end
 
+	// Start is the instant that all offsets count from, for loads that are to start
+	// together. The zero time: as soon as the first requests are built. One that has
+	// passed by then is a *LateStartError.
+	Start time.Time
 	Begun func(start time.Time) // told the start instant when it has come, by the dispatcher: may not block; nil: nobody is
 }
 

@@ -27,12 +27,23 @@ type Usage struct {
 // StartUsage takes the first sample. Servers are the addresses of the targets, "host:port":
 // what listens there on this machine is the engine.
 func StartUsage(servers ...string) *Usage {
-	// Finding them takes time, in which they compute: what they used is read once more, beside the rest.
-	u := &Usage{engines: engines{ports: portsHere(servers)}.find().again()}
+	u := findEngines(servers...)
+	u.begin()
+	return u
+}
+
+// findEngines does what of StartUsage takes long.
+func findEngines(servers ...string) *Usage {
+	return &Usage{engines: engines{ports: portsHere(servers)}.find()}
+}
+
+// begin takes the first sample. Finding the engines took time, in which they computed:
+// what they used is read once more, beside the rest.
+func (u *Usage) begin() {
+	u.engines = u.engines.again()
 	u.sched, u.waits, u.cpu, u.ticks = schedLatencies(), waits(os.Getpid()), processCPU(), proc.ReadCPU()
 	debug.ReadGCStats(&u.gc)
 	u.start = time.Now()
-	return u
 }
 
 // Stop takes the second sample and tells the difference. Of a run with more
