@@ -38,6 +38,8 @@ type Accumulator struct {
 // held is what an accumulator knows of the calls.
 type held struct {
 	Tally
+	Agents map[int]*AgentTally // of a fleet, by Call.Agent
+
 	Good  int // calls that meet the goodput bounds
 	VLLM  int // the same by vLLM's definitions, where they were asked for
 	Every int // of so many calls one is kept
@@ -102,6 +104,9 @@ func (x *Accumulator) Size() int {
 // Add takes one call in.
 func (x *Accumulator) Add(c *Call) {
 	fixed := x.Tally.add(c)
+	if c.Agent > 0 {
+		x.addAgent(fixed)
+	}
 	if c.OK() && x.good != nil {
 		x.addGood(fixed)
 	}
@@ -242,6 +247,7 @@ func (x *Accumulator) Analyze(c *Client, o Options) (*Analysis, error) {
 	a.addLatencies()
 	a.addSpeculation()
 	a.addSurroundings()
+	a.Agents = x.agentFigures()
 	return a, nil
 }
 

@@ -24,6 +24,7 @@ type Analysis struct {
 	Peak      float64 // tokens in the busiest 1 s window
 	Steady    Window
 	Telemetry gauge.Telemetry // of a run with readings
+	Agents    []AgentFigures  // of each agent of a fleet; nil: there was none
 }
 
 // callsMissing reports whether calls are missing: the client says that it stopped,

@@ -69,6 +69,7 @@ type Usage struct {
 type Call struct {
 	Index   int    `json:"index"`
 	Target  int    `json:"target,omitzero"`  // index into Header.Targets
+	Agent   int    `json:"agent,omitzero"`   // of Header.Fleet that sent it, from 1; 0: the machine that made the run
 	Session int    `json:"session,omitzero"` // conversation, from 1; 0: none
 	Turn    int    `json:"turn,omitzero"`    // of the conversation, from 0
 	Model   string `json:"model,omitempty"`  // where it is not the run's

@@ -127,6 +127,8 @@ func (c *Call) count(key []byte) *int {
 		return &c.Index
 	case "target":
 		return &c.Target
+	case "agent":
+		return &c.Agent
 	case "session":
 		return &c.Session
 	case "turn":

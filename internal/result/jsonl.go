@@ -22,6 +22,7 @@ func (c *Call) AppendJSON(dst []byte) []byte {
 	e.Begin("")
 	e.Num("index", int64(c.Index), true)
 	e.Num("target", int64(c.Target), false)
+	e.Num("agent", int64(c.Agent), false)
 	e.Num("session", int64(c.Session), false)
 	e.Num("turn", int64(c.Turn), false)
 	e.Text("model", c.Model)

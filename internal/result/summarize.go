@@ -41,6 +41,7 @@ func (a *Analysis) Summary() Summary {
 		x = a.asVLLM()
 		s.Definitions = DefinitionsOf(VLLM)
 	}
+	s.Agents = a.Agents
 	s.Figures, s.Samples, s.Intervals, s.Bounds = x.Figures, x.Samples, x.Intervals, x.Bounds
 	if a.Every > 1 {
 		s.OneIn = a.Every

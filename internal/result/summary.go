@@ -28,6 +28,7 @@ type Summary struct {
 	Approximate map[string]float64    `json:"approximate,omitempty"`      // by what share a figure of a very long run may be off, by metric name; all others are exact
 	OverCalls   map[string]float64    `json:"over_all_calls,omitempty"`   // percentiles of latencies of calls when those that failed count as endless; absent where none failed, or too many
 	OneIn       int                   `json:"calls_kept_one_in,omitzero"` // of a very long run: plots, and blocks of compare, are of one call in so many
+	Agents      []AgentFigures        `json:"agents,omitempty"`           // of a load that a fleet sent
 	// Definitions of the figures that are not ours, by family ("ttft") or scalar; see Summary.Definition.
 	Definitions map[string]Definition `json:"definitions,omitempty"`
 }
@@ -58,7 +59,7 @@ func (s Summary) Definition(name string) Definition {
 
 // summaryKeys are the names of a summary's JSON that are not figures.
 var summaryKeys = []string{
-	"simulated", "predicted", "partial", "compat", "currency", "failures_by_class", "verdict", "samples", "intervals", "late_bounds", "approximate", "over_all_calls", "calls_kept_one_in", "definitions",
+	"simulated", "predicted", "partial", "compat", "currency", "failures_by_class", "verdict", "samples", "intervals", "late_bounds", "approximate", "over_all_calls", "calls_kept_one_in", "agents", "definitions",
 }
 
 // MarshalJSON writes one flat object: the figures under their names in the

@@ -63,7 +63,7 @@ type Tally struct {
 	Identified int   // calls with a TPOT
 	Identity   Fault // TTFT + TPOT*(n-k) is not E2E
 
-	Seen indexSet
+	Seen stat.IndexSet
 }
 
 // Extent is the first and the last of some instants.
@@ -237,7 +237,7 @@ func (t *Tally) addSucceeded(c *Call) {
 	t.Sent.add(c.Sent, one)
 	t.Ended.add(c.End, one)
 	t.Completed++
-	if t.Seen.add(c.Index) {
+	if t.Seen.Add(c.Index) {
 		if t.Repeats == 0 || c.Index < t.FirstRepeat {
 			t.FirstRepeat = c.Index
 		}
@@ -264,11 +264,7 @@ func (t *Tally) addTokens(c *Call) {
 		t.Generating++
 	}
 	t.Chunks += len(c.Chunks)
-	for i := 1; i < len(c.Chunks); i++ {
-		if c.joined(i) {
-			t.Merged++
-		}
-	}
+	t.Merged += c.merged()
 	if uneven(c) {
 		t.Uneven++
 	}
@@ -376,30 +372,3 @@ func (t *Tally) Pooling() bool { return t.Completed > 0 && t.Generating == 0 }
 
 // Burst reports whether all requests were due at once.
 func (t *Tally) Burst() bool { return t.Due.First == t.Due.Last }
-
-// indexSet tells which indices were there before, a bit each.
-type indexSet struct {
-	Bits []uint64
-	Far  map[int]bool // below 0, and from maxIndexBits on
-}
-
-// maxIndexBits bounds the bits, which are 128 MB then.
-const maxIndexBits = 1 << 30
-
-// add reports whether the index was there.
-func (s *indexSet) add(i int) (had bool) {
-	if i < 0 || i >= maxIndexBits {
-		if s.Far == nil {
-			s.Far = map[int]bool{}
-		}
-		had, s.Far[i] = s.Far[i], true
-		return had
-	}
-	for w := i / 64; w >= len(s.Bits); {
-		s.Bits = append(s.Bits, 0)
-	}
-	bit := uint64(1) << (i % 64)
-	had = s.Bits[i/64]&bit != 0
-	s.Bits[i/64] |= bit
-	return had
-}

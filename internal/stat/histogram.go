@@ -1,7 +1,9 @@
 package stat
 
 import (
+	"maps"
 	"math/bits"
+	"slices"
 	"sync/atomic"
 )
 
@@ -82,4 +84,31 @@ func histRange(i int) (from, width uint64) {
 	}
 	shift := i>>histBits - 1
 	return (1<<histBits + uint64(i)&(1<<histBits-1)) << shift, 1 << shift
+}
+
+// Buckets is a Histogram for one goroutine that can be stored, and takes no room for buckets in
+// which there is nothing.
+type Buckets map[int]uint64
+
+// Add counts a value; a negative one as 0.
+func (b Buckets) Add(v int64) { b[histBucket(uint64(max(v, 0)))]++ }
+
+// Quantile is Histogram.Quantile.
+func (b Buckets) Quantile(q float64) (v float64, ok bool) {
+	total := uint64(0)
+	for _, n := range b {
+		total += n
+	}
+	if total == 0 {
+		return 0, false
+	}
+	rank := min(uint64(q*float64(total)), total-1)
+	for _, i := range slices.Sorted(maps.Keys(b)) {
+		if b[i] > rank {
+			from, width := histRange(i)
+			return float64(from) + float64(width-1)/2, true
+		}
+		rank -= b[i]
+	}
+	panic("stat: buckets hold fewer values than they sum to")
 }

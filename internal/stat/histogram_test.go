@@ -27,13 +27,16 @@ func TestHistogramBuckets(t *testing.T) {
 func TestHistogramQuantiles(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	var h Histogram
-	if _, ok := h.Quantile(0.5); ok {
+	b := Buckets{}
+	_, median := h.Quantile(0.5)
+	if _, ok := b.Quantile(0.5); ok || median {
 		t.Error("an empty histogram has a median")
 	}
 	x := make([]float64, 10_000)
 	var wg sync.WaitGroup
 	for i := range x {
 		x[i] = math.Floor(math.Exp(rng.NormFloat64()*2 + 12))
+		b.Add(int64(x[i]))
 	}
 	for k := range 4 {
 		wg.Go(func() {
@@ -49,6 +52,9 @@ func TestHistogramQuantiles(t *testing.T) {
 		want := x[min(int(q*float64(len(x))), len(x)-1)]
 		if math.Abs(got-want) > want/60 {
 			t.Errorf("quantile %v is %v, want %v", q, got, want)
+		}
+		if alike, ok := b.Quantile(q); !ok || alike != got {
+			t.Errorf("quantile %v is %v by a histogram and %v by its buckets", q, got, alike)
 		}
 	}
 	if n, sum := h.Total(); n != 10_000 || float64(sum) != Sum(x) {

@@ -97,23 +97,32 @@ func readHF(s Spec, p promptBuilder) (source, error) {
 	})
 }
 
+// hfPlace is the directory that has the files of a dataset, or the one file; file tells which.
+func hfPlace(s Spec) (path string, file bool, err error) {
+	info, err := os.Stat(s.Path)
+	switch {
+	case err == nil:
+		return s.Path, !info.IsDir(), nil
+	case !errors.Is(err, fs.ErrNotExist) || !hub.IsName(s.Path):
+		return "", false, field.Errorf("dataset_path", "cannot be opened: %v", err)
+	}
+	at, err := hub.Dataset(s.Path)
+	if absent, ok := errors.AsType[*hub.AbsentError](err); ok {
+		return "", false, field.Errorf("dataset_path", "%v: get it by %q, or give the path of its files", err, absent.Download())
+	} else if err != nil {
+		return "", false, field.Errorf("dataset_path", "%v", err)
+	}
+	return at.Dir, false, nil
+}
+
 // hfFiles are the files of the spec's subset and split.
 func hfFiles(s Spec) ([]string, error) {
-	dir := s.Path
-	info, err := os.Stat(dir)
-	switch {
-	case err == nil && !info.IsDir():
+	dir, file, err := hfPlace(s)
+	if err != nil {
+		return nil, err
+	}
+	if file {
 		return []string{dir}, nil
-	case errors.Is(err, fs.ErrNotExist) && hub.IsName(dir):
-		at, err := hub.Dataset(dir)
-		if absent, ok := errors.AsType[*hub.AbsentError](err); ok {
-			return nil, field.Errorf("dataset_path", "%v: get it by %q, or give the path of its files", err, absent.Download())
-		} else if err != nil {
-			return nil, field.Errorf("dataset_path", "%v", err)
-		}
-		dir = at.Dir
-	case err != nil:
-		return nil, field.Errorf("dataset_path", "cannot be opened: %v", err)
 	}
 	files, err := datafile.Find(dir, s.HFSubset, s.HFSplit)
 	if choice, ok := errors.AsType[*datafile.ChoiceError](err); ok {

@@ -6,10 +6,13 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"perflab/internal/token"
 )
@@ -386,16 +389,45 @@ func (p promise) request(t *testing.T, w *Workload, r Request) {
 	}
 }
 
+// shards checks that machines which share the workload send what one would, all turns of a
+// conversation by one of them, each request once.
 func (p promise) shards(t *testing.T, w *Workload) {
-	all := p.take(w, 0, 1)
-	var parts [3][]Request
-	for i := range parts {
-		parts[i] = p.take(w, i, 3)
+	turns := func(i, n int) (out []Request) {
+		for _, first := range p.take(w, i, n) {
+			for r, more := first, true; more; r, _, more = w.Next(r, "one two three") {
+				out = append(out, r)
+			}
+		}
+		return out
 	}
-	for k, r := range all {
-		part := parts[k%3]
-		if k/3 >= len(part) || part[k/3].Index != r.Index || part[k/3].Prompt != r.Prompt || part[k/3].Due != r.Due {
-			t.Errorf("request %d is not the %dth of shard %d", k, k/3, k%3)
+	all := turns(0, 1)
+	for n := 1; n <= 7; n++ {
+		var union []Request
+		limits, session := 0, map[int]int{}
+		for i := range n {
+			part := turns(i, n)
+			if want := w.ShardLen(i, n); w.Until() == 0 && len(part) != want {
+				t.Errorf("shard %d of %d has %d requests, and is said to have %d", i, n, len(part), want)
+			}
+			for _, r := range part {
+				if at, ok := session[r.Session]; ok && at != i && r.Session > 0 {
+					t.Errorf("conversation %d is in shards %d and %d of %d", r.Session, at, i, n)
+				}
+				session[r.Session] = i
+			}
+			union = append(union, part...)
+			limit := w.ShardLimit(i, n)
+			if n <= w.MostShards() && p.s.MaxConcurrency > 0 && (limit < 1 || limit < w.ShardLimit(n-1, n) || limit > w.ShardLimit(n-1, n)+1) {
+				t.Errorf("shard %d of %d has %d of %d places", i, n, limit, p.s.MaxConcurrency)
+			}
+			limits += limit
+			if n <= w.MostShards() && len(part) == 0 {
+				t.Errorf("shard %d of %d is empty: %d are said to be possible", i, n, w.MostShards())
+			}
+		}
+		slices.SortFunc(union, func(a, b Request) int { return a.Index - b.Index })
+		if limits != p.s.MaxConcurrency || !slices.EqualFunc(all, union, func(a, b Request) bool { return reflect.DeepEqual(a, b) }) {
+			t.Errorf("%d shards with %d places are not the whole of %d requests with %d: %s", n, limits, len(all), p.s.MaxConcurrency, cmp.Diff(all, union))
 			return
 		}
 	}
