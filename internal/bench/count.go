@@ -18,7 +18,7 @@ type outputCounter struct {
 
 func (k *outputCounter) add(c result.Call) {
 	switch {
-	case k.tok == nil || !c.OK() || c.Text == "" || c.Usage != nil && c.Usage.Completion > 0:
+	case k.tok == nil || !c.OK() || c.Text == "" || c.Recount > 0 || c.Usage != nil && c.Usage.Completion > 0:
 	case k.deferred:
 		k.waiting = append(k.waiting, c)
 		k.keep(c)

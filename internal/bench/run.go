@@ -35,14 +35,14 @@ func (b Runner) Run(ctx context.Context) (*Outcome, error) {
 	if err := ChatOnly(w, b.Spec.Backend); err != nil {
 		return nil, err
 	}
-	if err := load.CheckCapacity(atOnce(w), len(b.Spec.Targets)); err != nil {
-		return nil, err
-	}
-	clients, err := b.clients(w)
+	capacity, err := b.checkCapacity(w)
 	if err != nil {
 		return nil, err
 	}
-	capacity := capacityNote(w, len(b.Spec.Targets))
+	clients, err := b.clients(whole(w), b.progressHook())
+	if err != nil {
+		return nil, err
+	}
 	hash := fingerprint(w)
 	defer closeAll(clients)
 	if err := accepts(clients[0], w); err != nil {
@@ -69,14 +69,28 @@ func (b Runner) Run(ctx context.Context) (*Outcome, error) {
 		return nil, err
 	}
 	defer stop()
-	if err := b.open(ctx, w, clients); err != nil {
-		return nil, err
+	if b.Crew == nil {
+		if err := openConnections(ctx, whole(w), clients); err != nil {
+			return nil, err
+		}
 	}
 	out, profileNote, err := b.profiled(ctx, clients, func() (*Outcome, error) { return b.measure(ctx, h, w, tok, clients, cache, rec) })
 	if out != nil {
-		out.Notes = notes(note, b.instead, capacity, cacheNote, profileNote, w.Known(), droppedRows(w), conversations(w, out.Client))
+		out.Notes = notes(note, b.instead, fleetNote(out.Header), capacity, cacheNote, profileNote, w.Known(), droppedRows(w), conversations(w, out.Client))
 	}
 	return out, err
+}
+
+// checkCapacity refuses a load that this machine cannot send, and notes from where on it could
+// not. Of a crew each has its own.
+func (b Runner) checkCapacity(w *workload.Workload) (note string, err error) {
+	if b.Crew != nil {
+		return "", nil
+	}
+	if err := load.CheckCapacity(whole(w).atOnce(), len(b.Spec.Targets)); err != nil {
+		return "", err
+	}
+	return capacityNote(w, len(b.Spec.Targets)), nil
 }
 
 // clientHeader is the header of a run that a client sends.
@@ -113,17 +127,11 @@ func (b Runner) prepare(ctx context.Context, clients []*openai.Client) (simulate
 	return simulated, note, nil
 }
 
-// open makes the connections that the first instant needs: a burst, or the
+// openConnections makes those that the first instant needs: a burst, or the
 // first requests of a closed loop, should not measure how fast this client
 // connects.
-func (b Runner) open(ctx context.Context, w *workload.Workload, clients []*openai.Client) error {
-	n, limit := w.Burst(), b.Spec.Workload.MaxConcurrency
-	switch {
-	case w.Closed():
-		n = concurrent(w)
-	case limit > 0:
-		n = min(n, limit)
-	}
+func openConnections(ctx context.Context, w share, clients []*openai.Client) error {
+	n := w.first()
 	for _, c := range clients {
 		if err := c.Open(ctx, (n+len(clients)-1)/len(clients)); err != nil {
 			return err
@@ -222,37 +230,51 @@ func (b Runner) measure(ctx context.Context, h result.Header, w *workload.Worklo
 	if b.Progress != nil {
 		b.Progress.Planned.Store(int64(w.Len()))
 	}
+	who := func(f *result.Fleet) error {
+		out.Header = sentBy(h, f)
+		acc.SetHeader(out.Header)
+		if dir == nil {
+			return nil
+		}
+		return dir.Rewrite(out.Header)
+	}
 	b.phase(PhaseMeasuring)
 	defer debug.SetGCPercent(debug.SetGCPercent(HeapGrowth))
 	count := b.collector(tok, acc, dir)
 	precision, sure := watch(w.Spec()), b.Early.begin(w.Len(), h, opt)
-	o := sure.options(precision.options(b.options(w)))
+	looked := b.inOrder(precision.add)
+	o := sure.options(precision.options(b.options(whole(w))))
 	if dir != nil && (b.Spec.Telemetry > 0 || len(b.Sources) > 0) {
 		var written func()
 		o.Begun, written = follow(rec, dir.KeepReadings(), h.Simulated)
 		defer written()
 	}
-	stats, err := load.Run(ctx, w.All(), Senders(clients), o, func(c result.Call) {
-		precision.add(&c)
+	stats, err := b.send(ctx, w, clients, o, who, func(c result.Call) {
+		looked.add(&c)
 		sure.add(&c)
 		count.add(c)
 	})
 	if err != nil {
 		return nil, err
 	}
+	looked.finish()
 	count.finish()
 	if h.Requests == 0 {
 		out.Totals = sentTotals(acc)
 	}
 	out.Client, out.Early = &stats.Client, sure.ended()
 	out.Client.Precision, out.Client.Profiled = precision.found(), b.Spec.Profile
-	out.Client.Sockets, out.Client.Opened = sockets(clients)
 	rec.Stop()
 	out.Readings = usableReadings(rec.Readings(stats.Start), h.Simulated)
 	out.Client.Cache = cache.usage(ctx)
 	if err := out.summarise(acc, opt); err != nil {
 		return nil, err
 	}
+	return b.kept(ctx, out, acc, dir)
+}
+
+// kept finishes the directory of a run, where there is one.
+func (b Runner) kept(ctx context.Context, out *Outcome, acc *result.Accumulator, dir *rundir.Writer) (*Outcome, error) {
 	if dir != nil {
 		out.Dir = b.Dir
 		dir.Condensed(acc)
@@ -265,6 +287,16 @@ func (b Runner) measure(ctx context.Context, h result.Header, w *workload.Worklo
 		return out, context.Cause(ctx)
 	}
 	return out, nil
+}
+
+// send has the load sent, by this machine or by the crew, whose fleet who is told.
+func (b Runner) send(ctx context.Context, w *workload.Workload, clients []*openai.Client, o load.Options, who func(*result.Fleet) error, emit func(result.Call)) (load.Stats, error) {
+	if b.Crew != nil {
+		return b.sentByCrew(ctx, w, o, who, emit)
+	}
+	stats, err := load.Run(ctx, w.All(), Senders(clients), o, emit)
+	stats.Client.Sockets, stats.Client.Opened = sockets(clients)
+	return stats, err
 }
 
 // sockets are those that clients had open at most, and that they opened in all.

@@ -41,6 +41,8 @@ type Runner struct {
 	TokenizerFrom string // see result.Header; ChooseTokenizer sets it
 	instead       string // what measures lengths in place of what was asked for, for the user
 
+	Crew Crew // other machines that send the load; nil: this one does
+
 	SelfCheck *result.SelfCheck // what a self check of this version found on this machine; nil: there was none
 
 	// Meters are engines that publish metrics where the targets do not: those behind a router.
@@ -154,10 +156,10 @@ func host() result.Host {
 	}
 }
 
-// options say how the workload is sent.
-func (b Runner) options(w *workload.Workload) load.Options {
+// options say how a share is sent.
+func (b Runner) options(w share) load.Options {
 	o := load.Options{
-		MaxConcurrency: w.Spec().MaxConcurrency, Spin: load.DefaultSpin, Progress: b.Progress,
+		MaxConcurrency: w.limit(), Spin: load.DefaultSpin, Progress: b.Progress,
 		Until: w.Until(), Closed: w.Closed(), Affinity: !w.Spec().NoSessionAffinity, Servers: addresses(b.Spec.Targets, b.Meters),
 	}
 	if w.Conversations() {
@@ -220,14 +222,16 @@ func closeAll(clients []*openai.Client) {
 	}
 }
 
-func (b Runner) clients(w *workload.Workload) ([]*openai.Client, error) {
+// clients are those of the targets for a share; seen is told of tokens as they come.
+func (b Runner) clients(w share, seen func(int, time.Duration, bool)) ([]*openai.Client, error) {
 	var out []*openai.Client
 	for _, target := range b.Spec.Targets {
 		cfg := b.config(target)
-		cfg.Concurrency, cfg.Seen = concurrent(w), b.progressHook()
+		cfg.Concurrency, cfg.Seen = w.concurrent(), seen
 		cfg.KeepText = b.Spec.KeepText || w.Generates() || b.Spec.Workload.Tokenizer != ""
 		c, err := openai.New(cfg)
 		if err != nil {
+			closeAll(out)
 			return nil, err
 		}
 		out = append(out, c)

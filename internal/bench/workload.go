@@ -2,6 +2,7 @@ package bench
 
 import (
 	"fmt"
+	"iter"
 	"strings"
 	"time"
 
@@ -40,28 +41,58 @@ func Accepts(backend string, w *workload.Workload) error {
 // nothing but time bounds how many there are.
 const holdTime = time.Minute
 
-// concurrent is how many connections the workload may need at once.
-func concurrent(w *workload.Workload) int {
-	limit, n := w.Spec().MaxConcurrency, w.PeakDue(holdTime)
+// share is the part of a workload that one machine sends, i of n.
+type share struct {
+	*workload.Workload
+	i, n int
+}
+
+// whole is all of a workload.
+func whole(w *workload.Workload) share { return share{w, 0, 1} }
+
+// limit is the share's part of the concurrency limit; 0: there is none.
+func (s share) limit() int { return s.ShardLimit(s.i, s.n) }
+
+// requests are those of the share.
+func (s share) requests() iter.Seq[workload.Request] { return s.Shard(s.i, s.n) }
+
+// of is how many of so many requests in a row the share has at most.
+func (s share) of(all int) int { return (all + s.n - 1) / s.n }
+
+// concurrent is how many connections the share may need at once.
+func (s share) concurrent() int {
+	limit, n := s.limit(), s.of(s.PeakDue(holdTime))
 	if limit > 0 && n > 0 {
 		return min(limit, n)
 	}
 	return max(limit, n)
 }
 
-// atOnce is how many connections the workload needs at once for certain. An open
+// atOnce is how many connections the share needs at once for certain. An open
 // loop needs those of its largest burst: how many more depends on how long the
 // server takes.
-func atOnce(w *workload.Workload) int {
-	if w.Closed() {
-		return concurrent(w)
+func (s share) atOnce() int {
+	if s.Closed() {
+		return s.concurrent()
 	}
-	n := w.Burst()
-	if !w.Conversations() {
-		n = w.PeakDue(1)
+	n := s.Burst()
+	if !s.Conversations() {
+		n = s.PeakDue(1)
 	}
-	if limit := w.Spec().MaxConcurrency; limit > 0 {
-		n = min(n, limit)
+	return s.limited(s.of(n))
+}
+
+// first is how many connections the first instant needs.
+func (s share) first() int {
+	if s.Closed() {
+		return s.concurrent()
+	}
+	return s.limited(s.of(s.Burst()))
+}
+
+func (s share) limited(n int) int {
+	if limit := s.limit(); limit > 0 {
+		return min(n, limit)
 	}
 	return n
 }
@@ -71,7 +102,7 @@ func atOnce(w *workload.Workload) int {
 func capacityNote(w *workload.Workload, targets int) string {
 	n, limit, err := load.Capacity(targets)
 	rate := w.Offered()
-	if err != nil || rate == 0 || concurrent(w) <= n {
+	if err != nil || rate == 0 || whole(w).concurrent() <= n {
 		return ""
 	}
 	return fmt.Sprintf("this machine holds %d requests in flight (%s), which at %.4g/s is enough while a call takes less than %.3g s: "+

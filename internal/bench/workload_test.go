@@ -27,7 +27,7 @@ func TestAtOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(name, err)
 		}
-		if got := atOnce(w); got != tt.want {
+		if got := whole(w).atOnce(); got != tt.want {
 			t.Errorf("%s: %d, want %d", name, got, tt.want)
 		}
 		if note := capacityNote(w, 1); note != "" {

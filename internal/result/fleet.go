@@ -88,5 +88,9 @@ func (x *Accumulator) agentFigures() []AgentFigures {
 	return out
 }
 
-// SetFleet tells who sent the calls, which is known in full when the load has ended.
-func (x *Accumulator) SetFleet(f *Fleet) { x.header.Fleet = f }
+// SetHeader replaces the header, but for what the accumulator was made by: of a load that a fleet
+// sent all is known at the end.
+func (x *Accumulator) SetHeader(h Header) {
+	h.Limit = x.header.Limit
+	x.header = h
+}

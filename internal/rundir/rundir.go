@@ -130,6 +130,11 @@ type encoded []byte
 
 func (e encoded) AppendJSON(b []byte) []byte { return append(b, e...) }
 
+// Rewrite replaces the header of the run that is under way.
+func (w *Writer) Rewrite(h result.Header) error {
+	return writeJSON(w.disk, filepath.Join(w.tmp, headerFile), h)
+}
+
 // Unfinished is the name that the directory has until it is finished.
 func (w *Writer) Unfinished() string { return w.tmp }
 
