@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -32,11 +33,11 @@ func TestCells(t *testing.T) {
 		h := result.Header{Requests: tt.planned, Fleet: &result.Fleet{Agents: []result.Agent{tt.agent}}}
 		var got []string
 		for _, c := range Table(h, &result.Summary{Agents: tt.figures}).Rows[0].Cells {
-			text := ""
+			var text strings.Builder
 			for _, s := range c.Text {
-				text += s.Text
+				text.WriteString(s.Text)
 			}
-			got = append(got, text)
+			got = append(got, text.String())
 		}
 		if d := cmp.Diff(tt.want, got); d != "" {
 			t.Errorf("%s: -want +got\n%s", name, d)
