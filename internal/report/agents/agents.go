@@ -45,11 +45,7 @@ func Sender(f *result.Fleet) string {
 	if f == nil {
 		return ""
 	}
-	names := make([]string, len(f.Agents))
-	for i := range names {
-		names[i] = f.Name(i + 1)
-	}
-	text := plot.Count(len(names), "agent") + ": " + strings.Join(names, ", ")
+	text := f.String()
 	if limits := f.Limits(); limits != "" {
 		text += "; in flight at most " + limits
 	}
