@@ -126,7 +126,7 @@ var modules = map[string][]string{
 	"github.com/spf13/cobra":                   {"cli", "cli/console", "cli/library", "cli/measure", "cli/plan", "cli/read", "perflab/scripts/release"},
 	"github.com/spf13/pflag":                   {"cli", "cli/console", "cli/flagset", "cli/library", "cli/measure", "cli/plan", "cli/read"},
 	"golang.org/x/term":                        {"cli/console"},
-	"golang.org/x/sys":                         {"durable", "wire", "load", "truth", "deploy"},
+	"golang.org/x/sys":                         {"durable", "wire", "load", "truth", "deploy", "test/netns", "test/relay"},
 	"github.com/parquet-go/parquet-go":         {"report/parquet", "datafile"},
 	"github.com/jackc/pgx/v5":                  {"store"},
 	"modernc.org/sqlite":                       {"store"},
