@@ -194,13 +194,23 @@ func here() (network, uts *os.File, err error) {
 	return network, uts, nil
 }
 
+// isHere says whether the thread is in a network namespace.
+func isHere(network *os.File) bool {
+	is, err := os.Stat("/proc/thread-self/ns/net")
+	if err != nil {
+		return false
+	}
+	held, err := network.Stat()
+	return err == nil && os.SameFile(is, held)
+}
+
 // path is where other processes find a file of this one.
 func path(f *os.File) string { return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), f.Fd()) }
 
 func (s *space) net() string { return path(s.network) }
 
 // apart runs f on a thread whose namespaces f may change, and puts them back. A
-// thread of which that fails ends.
+// thread for which that fails ends.
 func apart(f func() error) error {
 	done := make(chan error)
 	go func() {
@@ -214,11 +224,14 @@ func apart(f func() error) error {
 		defer network.Close()
 		defer uts.Close()
 		err = f()
-		back := errors.Join(enter(network, unix.CLONE_NEWNET), enter(uts, unix.CLONE_NEWUTS))
-		if back == nil {
-			runtime.UnlockOSThread()
+		if !isHere(network) { // who may not leave may not come back either
+			if back := errors.Join(enter(network, unix.CLONE_NEWNET), enter(uts, unix.CLONE_NEWUTS)); back != nil {
+				done <- errors.Join(err, back)
+				return
+			}
 		}
-		done <- errors.Join(err, back)
+		runtime.UnlockOSThread()
+		done <- err
 	}()
 	return <-done
 }

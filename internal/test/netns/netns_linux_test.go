@@ -484,5 +484,22 @@ func TestNine(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	if made == 0 {
+		t.Skip("there are no machines here")
+	}
 	t.Logf("9 machines made in %s, gone in %s", made.Round(time.Millisecond), (time.Since(begun) - made).Round(time.Millisecond))
+}
+
+// TestOptions limits all links from the beginning.
+func TestOptions(t *testing.T) {
+	m := New(t, 2, Options{Rate: 1e6})
+	for _, m := range m {
+		out, err := m.Command(t.Context(), "tc", "qdisc", "show", "dev", "eth0").CombinedOutput()
+		if err != nil || !bytes.Contains(out, []byte("tbf")) {
+			t.Errorf("%s has a limit, and tc says %q, %v", m.Name, out, err)
+		}
+	}
+	if err := m[0].Rate(-1); err == nil || errors.Is(err, ErrMissing) {
+		t.Errorf("a negative rate: %v, want that it is refused", err)
+	}
 }

@@ -16,6 +16,10 @@
 // awake is part of the delay and not added to it. How late they left is counted (Stats), so that
 // its faults are not taken for those of what is tested.
 //
+// Where a server under test is in the same process and the machine is busy, a
+// higher GOMAXPROCS keeps the relay on time: a thread that the kernel holds up
+// then holds up nobody else.
+//
 // What it is not: a network. It has connections on either side of its own, so
 // handshakes and acknowledgements are not delayed, a sender may be some MB
 // ahead of a receiver, and a byte that is lost is one that comes later, as TCP shows
