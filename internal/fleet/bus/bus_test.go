@@ -78,7 +78,9 @@ func (r *recorder) wait(t testing.TB, text string) {
 	}
 }
 
-func (r *recorder) logger() *slog.Logger { return slog.New(slog.NewTextHandler(r, nil)) }
+func (r *recorder) logger() *slog.Logger {
+	return slog.New(slog.NewTextHandler(r, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
 
 // patience is how long a test waits for what must come: long enough for a machine that does other things.
 const patience = time.Minute

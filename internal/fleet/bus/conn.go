@@ -229,7 +229,7 @@ func (c *Conn) connectError(ctx context.Context, err error) error {
 // greet asks an embedded hub whether this process is welcome. An outside server has nobody to ask: there the
 // versions are told with each message.
 func (c *Conn) greet(ctx context.Context) error {
-	if c.id.outside() || c.id.ID == "hub" {
+	if c.id.outside() || c.id.ID == hubID {
 		return nil
 	}
 	b, err := json.Marshal(hello{c.us.version, c.us.protocol, c.instance})
