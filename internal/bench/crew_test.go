@@ -311,7 +311,7 @@ func TestCrewDirectory(t *testing.T) {
 	l := listen(t)
 	dir := filepath.Join(t.TempDir(), "r")
 	w := workload.Spec{NumPrompts: 20, Rate: 500, MaxConcurrency: 4, RandomInputLen: 8, RandomOutputLen: 2}
-	crew := &localCrew{agents: 3, lead: 2 * time.Second}
+	crew := &localCrew{agents: 3, lead: 3 * time.Second}
 	crew.ready = func(f *result.Fleet) {
 		if prompts, _ := l.take(); len(prompts) != 2 {
 			t.Errorf("%d requests before the start, besides the 2 of the warm-up", len(prompts))
