@@ -13,6 +13,8 @@ import (
 	"log/slog"
 	mathrand "math/rand/v2"
 	"net"
+	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -44,6 +46,8 @@ type Conn struct {
 	js       jetstream.JetStream
 
 	wrong atomic.Pointer[PinError] // of the last try
+
+	uploading sync.Mutex // one file of an agent comes at a time
 
 	mu      sync.Mutex
 	link    context.Context // ends when the connection breaks
@@ -86,14 +90,12 @@ func (c *Conn) standIn(ctx context.Context) error {
 	if err := c.makeStores(ctx); err != nil {
 		return err
 	}
-	stop, err := c.serveFiles()
-	if err != nil {
-		return err
-	}
+	serve, err := c.serveFiles()
+	take, err2 := c.takeFiles(filepath.Join(os.TempDir(), "perflab-fleet-"+c.instance))
 	c.mu.Lock()
-	c.stops = append(c.stops, stop)
+	c.stops = append(c.stops, serve, take)
 	c.mu.Unlock()
-	return nil
+	return errors.Join(err, err2)
 }
 
 // dial connects and asks nothing.

@@ -50,11 +50,9 @@ func (e *MissingError) Error() string {
 	return fmt.Sprintf("the hub has no file with the SHA-256 %s (any more: it keeps files for %d days): bring it there again", e.Digest, keepFiles/(24*time.Hour))
 }
 
-// PutFile brings a file to the hub and says its SHA-256 in hexadecimal. What is there already is not sent. For leaders.
+// PutFile brings a file to the hub and says its SHA-256 in hexadecimal. What is there already is not sent. While the
+// connection is away an agent waits, for as long as its context lets it.
 func (c *Conn) PutFile(ctx context.Context, path string) (digest string, err error) {
-	if err := c.leaders("bringing a file to the hub"); err != nil {
-		return "", err
-	}
 	f, err := os.Open(path)
 	if err != nil {
 		return "", err
@@ -69,14 +67,23 @@ func (c *Conn) PutFile(ctx context.Context, path string) (digest string, err err
 		return "", fmt.Errorf("%s is larger than %d GiB, the most that the hub keeps: copy it to the agents yourself", path, mostFile>>30)
 	}
 	digest = hex.EncodeToString(sum.Sum(nil))
+	if err := c.bring(ctx, f, digest, size); err != nil {
+		return "", fmt.Errorf("bring %s to the hub: %w", path, err)
+	}
+	return digest, nil
+}
+
+func (c *Conn) bring(ctx context.Context, f *os.File, digest string, size int64) error {
+	if c.id.Role == Agent { // which may not speak to the store
+		c.uploading.Lock() // of an agent the hub takes one file at a time
+		defer c.uploading.Unlock()
+		return c.upload(ctx, f, digest, size)
+	}
 	there, err := c.lasting(ctx, digest)
 	if err == nil && !there {
 		err = c.send(ctx, f, digest, contents{size, pieces(size)})
 	}
-	if err != nil {
-		return "", fmt.Errorf("bring %s to the hub: %w", path, err)
-	}
-	return digest, nil
+	return err
 }
 
 // lasting says that the hub has a file and will have it for long enough. It forgets the oldest piece first.
@@ -239,7 +246,7 @@ func (c *Conn) ask(ctx context.Context, subject string) ([]byte, error) {
 		if c.id.Role == Leader {
 			b, err = c.read(ctx, subject)
 		} else {
-			b, err = c.askOther(ctx, subject)
+			b, err = c.askFor(ctx, Up(c.id.ID, fileAsk), []byte(subject[len(files):]))
 		}
 		if err == nil && len(b) == 0 {
 			return nil, &MissingError{digestOf(subject)}
@@ -247,10 +254,8 @@ func (c *Conn) ask(ctx context.Context, subject string) ([]byte, error) {
 		if err == nil || ctx.Err() != nil || !passing(err) {
 			return b, err
 		}
-		select {
-		case <-ctx.Done():
-			return nil, errors.Join(err, context.Cause(ctx))
-		case <-time.After(pause(try)):
+		if rested := rest(ctx, try); rested != nil {
+			return nil, errors.Join(err, rested)
 		}
 	}
 }
@@ -263,10 +268,10 @@ func passing(err error) bool {
 // askWithin is how long a piece may take before it is asked for again.
 const askWithin = 20 * time.Second
 
-func (c *Conn) askOther(ctx context.Context, subject string) ([]byte, error) {
+func (c *Conn) askFor(ctx context.Context, subject string, data []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
-	return c.request(ctx, Up(c.id.ID, fileAsk), []byte(subject[len(files):]))
+	return c.request(ctx, subject, data)
 }
 
 // read takes what lies under a subject out of the hub's store; nothing where there is nothing.

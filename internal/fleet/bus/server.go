@@ -175,17 +175,23 @@ func (s *Server) options() (*server.Options, error) {
 	return o, err
 }
 
-// splitListen takes an address to listen at apart; port 0 is NATS's -1.
+// splitListen takes an address to listen at apart; port 0 is NATS's -1. Whether one can listen there is tried here,
+// since NATS would say it to nobody and wait.
 func splitListen(path, address string) (string, int, error) {
 	host, p, err := net.SplitHostPort(address)
 	port, number := strconv.ParseUint(p, 10, 16)
 	if err != nil || number != nil {
 		return "", 0, field.Errorf(path, "%q is no address to listen at, like 0.0.0.0:7422", address)
 	}
-	if port == 0 {
-		return cmp.Or(host, "0.0.0.0"), server.RANDOM_PORT, nil
+	host = cmp.Or(host, "0.0.0.0")
+	l, err := net.Listen("tcp", net.JoinHostPort(host, p))
+	if err != nil {
+		return "", 0, field.Errorf(path, "cannot listen at %s: %v", address, err)
 	}
-	return cmp.Or(host, "0.0.0.0"), int(port), nil
+	if port == 0 {
+		return host, server.RANDOM_PORT, l.Close()
+	}
+	return host, int(port), l.Close()
 }
 
 // serve connects the hub to itself and answers what members ask of it.
@@ -211,9 +217,10 @@ func (s *Server) serve(seed string) error {
 	if s.site {
 		return nil // the hub has the files
 	}
-	stop, err := own.serveFiles()
-	s.unserve = append(s.unserve, stop)
-	return err
+	serve, err := own.serveFiles()
+	take, err2 := own.takeFiles(filepath.Join(s.o.Dir, "uploads"))
+	s.unserve = append(s.unserve, serve, take)
+	return errors.Join(err, err2)
 }
 
 // keepLeader writes the identity of the leaders of this machine, who reach the hub over loopback if it is there.
