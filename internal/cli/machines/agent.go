@@ -128,8 +128,8 @@ func (f *agentFlags) facts(ctx context.Context, env console.Env, labels map[stri
 	for _, e := range r.Engines {
 		out.Engines = append(out.Engines, strings.TrimSpace(e.Name+" "+e.Version))
 	}
-	if n, _, err := load.Capacity(1); err == nil {
-		out.Streams = n
+	if n, limit, err := load.Capacity(1); err == nil {
+		out.Streams, out.Limit = n, limit
 	}
 	return out
 }
