@@ -53,6 +53,9 @@ func (c *Crew) Load(ctx context.Context, job bench.CrewJob, emit func(result.Cal
 		return load.Stats{}, nil, err
 	}
 	agents = agents[:job.Agents(len(agents))]
+	if s := bench.Size(bench.NeedOf(job.Workload), able(agents)); !s.Enough() && c.l.o.Say != nil {
+		c.l.o.Say(s.Text())
+	}
 	x, err := c.l.begin(ctx, agents, job, emit)
 	if err != nil {
 		return load.Stats{}, nil, err
@@ -65,6 +68,15 @@ func (c *Crew) Load(ctx context.Context, job bench.CrewJob, emit func(result.Cal
 		return load.Stats{}, nil, err
 	}
 	return x.attend(ctx)
+}
+
+// able is what each agent can send.
+func able(agents []Agent) []bench.Able {
+	out := make([]bench.Able, len(agents))
+	for i, a := range agents {
+		out[i] = bench.AbleOf(a.Facts.Name, a.Facts.Streams, a.Facts.Limit, a.Facts.SelfCheck)
+	}
+	return out
 }
 
 // run is one load over agents.

@@ -34,6 +34,7 @@ import (
 type Options struct {
 	Who     string        // in words, for those who look at the fleet
 	Version string        // of perflab; another one's agents are not chosen
+	Say     func(string)  // told what of a load its agents may not bear; nil: nobody
 	Lease   time.Duration // a load ends by itself when its leader was not heard of for so long; 0: 5 s
 	Log     *slog.Logger
 }

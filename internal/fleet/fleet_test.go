@@ -131,7 +131,7 @@ func (s *site) startAgent(t *testing.T, name string, ahead time.Duration) (end f
 	ctx, cancel := context.WithCancel(context.Background())
 	var wait sync.WaitGroup
 	wait.Go(func() {
-		_ = agent.Run(ctx, agent.Options{Conn: conn, Dir: dir, Facts: order.Facts{Name: name}, Ahead: ahead})
+		_ = agent.Run(ctx, agent.Options{Conn: conn, Dir: dir, Facts: order.Facts{Name: name, Streams: 5, Limit: "ports"}, Ahead: ahead})
 	})
 	return sync.OnceFunc(func() {
 		cancel()
@@ -150,6 +150,7 @@ func spec(e *engine, w workload.Spec) bench.Spec {
 
 // TestLoad: agents send together what one machine would, whatever their clocks show, and the header says who.
 func TestLoad(t *testing.T) {
+	t.Parallel()
 	e := startEngine(t, time.Millisecond)
 	s := startSite(t, 3, func(i int) time.Duration { return time.Duration(i) * 1000 * time.Hour })
 	w := workload.Spec{NumPrompts: 40, Rate: 200}
@@ -189,8 +190,32 @@ func TestLoad(t *testing.T) {
 	}
 }
 
+// TestSized: a load that is too large for its agents is sent, and the user is told before.
+func TestSized(t *testing.T) {
+	t.Parallel()
+	e := startEngine(t, time.Millisecond)
+	s := startSite(t, 1, func(int) time.Duration { return 0 })
+	said := ""
+	l, err := fleet.Lead(t.Context(), s.hub.Conn(), fleet.Options{Say: func(text string) { said = text }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	crew, err := l.Crew(t.Context(), fleet.Choice{Count: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := (bench.Runner{Spec: spec(e, workload.Spec{NumPrompts: 9, MaxConcurrency: 7}), Crew: crew}).Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if want := "needs about 2 agents like a1 (7 requests are in flight at once, of which a1 holds 5 (ports)): 1 is there"; !strings.Contains(said, want) {
+		t.Errorf("%q, want %q", said, want)
+	}
+}
+
 // TestStopped: a run that is interrupted has what was measured, and nothing is sent any more.
 func TestStopped(t *testing.T) {
+	t.Parallel()
 	e := startEngine(t, 5*time.Millisecond)
 	s := startSite(t, 2, func(int) time.Duration { return 0 })
 	crew, err := s.leader.Crew(t.Context(), fleet.Choice{Count: 2})
@@ -218,6 +243,7 @@ func TestStopped(t *testing.T) {
 
 // TestRefusals: what cannot be sent is said by the agent that cannot, and agents are free afterwards.
 func TestRefusals(t *testing.T) {
+	t.Parallel()
 	e := startEngine(t, time.Millisecond)
 	s := startSite(t, 2, func(int) time.Duration { return 0 })
 	crew, err := s.leader.Crew(t.Context(), fleet.Choice{Count: 2})
@@ -261,6 +287,7 @@ func TestRefusals(t *testing.T) {
 
 // TestLeaderGone: a load whose leader says nothing more ends by itself.
 func TestLeaderGone(t *testing.T) {
+	t.Parallel()
 	e := startEngine(t, time.Millisecond)
 	s := startSite(t, 1, func(int) time.Duration { return 0 })
 	a := s.leader.Gather(t.Context(), func(all []fleet.Agent) bool { return len(all) == 1 })[0]
@@ -300,6 +327,7 @@ func TestLeaderGone(t *testing.T) {
 
 // TestAgentLost: an agent that is killed makes the run partial; what the others measured stays.
 func TestAgentLost(t *testing.T) {
+	t.Parallel()
 	e := startEngine(t, time.Millisecond)
 	s := startSite(t, 2, func(int) time.Duration { return 0 })
 	crew, err := s.leader.Crew(t.Context(), fleet.Choice{Count: 2})

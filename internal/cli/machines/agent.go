@@ -27,6 +27,7 @@ import (
 
 type agentFlags struct {
 	join, name, dir string
+	hub, seed, ca   string // of an outside server
 	labels          []string
 }
 
@@ -56,6 +57,9 @@ stays on this machine's disk until the leader has it.`,
 	fs.StringVar(&f.name, "name", "", "what people call this machine (default its host name)")
 	fs.StringArrayVar(&f.labels, "label", nil, "NAME=VALUE by which it can be chosen; repeatable")
 	fs.StringVar(&f.dir, "dir", "", "directory for its key, fetched files and calls on their way (default perflab/agent in the user's configuration directory)")
+	fs.StringVar(&f.hub, "hub", "", "address of an outside NATS server, tls://host:4222, instead of an invitation: see perflab fleet accounts")
+	fs.StringVar(&f.seed, "hub-seed", "", "with --hub: file with the seed of this agent's nkey")
+	fs.StringVar(&f.ca, "hub-ca", "", "with --hub: file with the certificate of who signs for the server (default who the system trusts)")
 	return c
 }
 
@@ -98,6 +102,16 @@ func (f *agentFlags) run(ctx context.Context, env console.Env) error {
 
 // identity is the one that this machine has, or gets by its invitation.
 func (f *agentFlags) identity(ctx context.Context) (bus.Identity, error) {
+	switch {
+	case f.hub == "" && (f.seed != "" || f.ca != ""):
+		return bus.Identity{}, console.Usage(errors.New("--hub-seed and --hub-ca are for an outside server: give its address by --hub"))
+	case f.hub != "" && f.join != "":
+		return bus.Identity{}, console.Usage(errors.New("--join is for perflab's own hub and --hub for an outside server: give one or the other"))
+	case f.hub != "" && f.seed == "":
+		return bus.Identity{}, console.Usage(errors.New("an outside server wants to know who comes: give the file with this agent's seed by --hub-seed"))
+	case f.hub != "":
+		return bus.Outside(f.hub, f.seed, f.ca, bus.Agent)
+	}
 	if f.join == "" {
 		me, err := bus.Load(f.dir)
 		if errors.Is(err, os.ErrNotExist) {
@@ -128,8 +142,8 @@ func (f *agentFlags) facts(ctx context.Context, env console.Env, labels map[stri
 	for _, e := range r.Engines {
 		out.Engines = append(out.Engines, strings.TrimSpace(e.Name+" "+e.Version))
 	}
-	if n, _, err := load.Capacity(1); err == nil {
-		out.Streams = n
+	if n, limit, err := load.Capacity(1); err == nil {
+		out.Streams, out.Limit = n, limit
 	}
 	return out
 }

@@ -22,9 +22,8 @@ const hubVariable = "PERFLAB_HUB"
 
 // Hub is where a command meets its fleet.
 type Hub struct {
-	dir        string
-	seed, ca   string
-	usualState []string
+	dir      string
+	seed, ca string
 }
 
 // Add adds the flags that name the hub.
@@ -86,7 +85,8 @@ func (h *Hub) Lead(ctx context.Context, env console.Env) (l *fleet.Leader, stop 
 	if err != nil {
 		return nil, nil, fmt.Errorf("connect to the fleet: %w", err)
 	}
-	l, err = fleet.Lead(ctx, conn, fleet.Options{Who: who(), Version: env.Version})
+	say := func(text string) { fmt.Fprintf(env.Stderr, "perflab: %s\n", text) }
+	l, err = fleet.Lead(ctx, conn, fleet.Options{Who: who(), Version: env.Version, Say: say})
 	if err != nil {
 		conn.Close()
 		return nil, nil, err

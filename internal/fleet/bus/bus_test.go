@@ -453,7 +453,7 @@ func TestAgentBringsFiles(t *testing.T) {
 		for _, u := range []upload{{Digest: none, Size: 3}, {Digest: none, Size: 2}, {Digest: "../x", Size: 3}, {Digest: none, Size: mostUpload + 1}} {
 			answer := uploaded{}
 			for ctx := within(t); !answer.Done && answer.Wrong == ""; {
-				answer = must[uploaded](t)(a.askUpload(ctx, uploadAsk, u, []byte("abc")))
+				answer = must[uploaded](t)(depot{a}.askUpload(ctx, uploadAsk, u, []byte("abc")))
 			}
 			if answer.Done || answer.Wrong == "" {
 				t.Errorf("%+v is taken: %+v", u, answer)

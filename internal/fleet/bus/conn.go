@@ -87,11 +87,11 @@ func Dial(ctx context.Context, id Identity, o DialOptions) (*Conn, error) {
 
 // standIn does for an outside server what an embedded hub does for itself.
 func (c *Conn) standIn(ctx context.Context) error {
-	if err := c.makeStores(ctx); err != nil {
+	if err := (depot{c}).makeStores(ctx); err != nil {
 		return err
 	}
-	serve, err := c.serveFiles()
-	take, err2 := c.takeFiles(filepath.Join(os.TempDir(), "perflab-fleet-"+c.instance))
+	serve, err := depot{c}.serveFiles()
+	take, err2 := depot{c}.takeFiles(filepath.Join(os.TempDir(), "perflab-fleet-"+c.instance))
 	c.mu.Lock()
 	c.stops = append(c.stops, serve, take)
 	c.mu.Unlock()

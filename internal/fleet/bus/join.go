@@ -84,7 +84,7 @@ func parseJoin(text string) (place, error) {
 		return place{}, field.Errorf("join", "that is no join URL: it must look like perflab://HOST:PORT/#TOKEN.FINGERPRINT, as the hub printed it")
 	}
 	token, fingerprint, _ := strings.Cut(u.Fragment, ".")
-	if u.Hostname() == "" || u.Port() == "" || !tokenForm.MatchString(token) || !fingerprintForm.MatchString(fingerprint) {
+	if host, port, err := net.SplitHostPort(u.Host); err != nil || host == "" || port == "" || !tokenForm.MatchString(token) || !fingerprintForm.MatchString(fingerprint) {
 		return place{}, field.Errorf("join", "the join URL is not whole: it must look like perflab://HOST:PORT/#TOKEN.FINGERPRINT, in quotes so that the shell keeps what is after #")
 	}
 	return place{u.Host, token, fingerprint}, nil

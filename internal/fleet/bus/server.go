@@ -204,7 +204,7 @@ func (s *Server) serve(seed string) error {
 		return fmt.Errorf("connect the hub to itself: %w", err)
 	}
 	s.own = own
-	if err := own.makeStores(ctx); err != nil {
+	if err := (depot{own}).makeStores(ctx); err != nil {
 		return err
 	}
 	for subject, f := range map[string]func(Message){hellos + "*": s.answerHello, joins + "*": s.answerJoin} {
@@ -217,8 +217,8 @@ func (s *Server) serve(seed string) error {
 	if s.site {
 		return nil // the hub has the files
 	}
-	serve, err := own.serveFiles()
-	take, err2 := own.takeFiles(filepath.Join(s.o.Dir, "uploads"))
+	serve, err := depot{own}.serveFiles()
+	take, err2 := depot{own}.takeFiles(filepath.Join(s.o.Dir, "uploads"))
 	s.unserve = append(s.unserve, serve, take)
 	return errors.Join(err, err2)
 }

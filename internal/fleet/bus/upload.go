@@ -37,7 +37,7 @@ type uploaded struct {
 }
 
 // upload brings an agent's file to the hub, from where its last try ended.
-func (c *Conn) upload(ctx context.Context, f *os.File, digest string, size int64) error {
+func (c depot) upload(ctx context.Context, f *os.File, digest string, size int64) error {
 	if size > mostUpload {
 		return fmt.Errorf("it is larger than %d GiB, the most that an agent may bring", mostUpload>>30)
 	}
@@ -76,7 +76,7 @@ func (c *Conn) upload(ctx context.Context, f *os.File, digest string, size int64
 }
 
 // askUpload asks until there is an answer.
-func (c *Conn) askUpload(ctx context.Context, what string, u upload, piece []byte) (uploaded, error) {
+func (c depot) askUpload(ctx context.Context, what string, u upload, piece []byte) (uploaded, error) {
 	head, err := json.Marshal(u)
 	if err != nil {
 		return uploaded{}, err
@@ -109,7 +109,7 @@ func rest(ctx context.Context, try int) error {
 
 // taker takes files from agents: each has one on its way at most.
 type taker struct {
-	c   *Conn
+	c   depot
 	dir string // of what is on its way
 
 	mu    sync.Mutex
@@ -128,7 +128,7 @@ type arriving struct {
 }
 
 // takeFiles has a connection take files from agents, and put them into the store once they are whole and right.
-func (c *Conn) takeFiles(dir string) (stop func(), err error) {
+func (c depot) takeFiles(dir string) (stop func(), err error) {
 	t := &taker{c: c, dir: dir, files: map[string]*arriving{}}
 	if err := os.RemoveAll(dir); err != nil { // what others have left
 		return func() {}, err

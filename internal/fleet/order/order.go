@@ -58,10 +58,11 @@ type Facts struct {
 	Labels    map[string]string    `json:"labels,omitempty"`
 	Work      *Work                `json:"work,omitempty"`
 	SelfCheck *generator.SelfCheck `json:"self_check,omitempty"`
-	Streams   int                  `json:"most_streams,omitempty"` // connections to one target that the system lets it have
-	Epoch     uint64               `json:"epoch,omitempty"`        // of the load that it is at; 0: none
-	Doing     string               `json:"doing,omitempty"`        // in words; "": nothing
-	Spooled   uint64               `json:"spooled,omitempty"`      // epoch of a load whose calls its leader never took; 0: none
+	Streams   int                  `json:"most_streams,omitempty"`  // connections to one target that the system lets it have
+	Limit     string               `json:"streams_limit,omitempty"` // what sets that
+	Epoch     uint64               `json:"epoch,omitempty"`         // of the load that it is at; 0: none
+	Doing     string               `json:"doing,omitempty"`         // in words; "": nothing
+	Spooled   uint64               `json:"spooled,omitempty"`       // epoch of a load whose calls its leader never took; 0: none
 }
 
 // Work is the load that an agent is at, for who looks at the fleet.
