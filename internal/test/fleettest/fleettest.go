@@ -37,12 +37,7 @@ func Open(t testing.TB) *Fleet {
 			t.Error(err)
 		}
 	})
-	conn, err := h.Dial(t.Context(), bus.DialOptions{}) // who leads does not hear itself, and asks the hub things
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { conn.Close() })
-	l, err := fleet.Lead(t.Context(), conn, fleet.Options{Who: "test", Version: Version})
+	l, err := fleet.Lead(t.Context(), h.Conn(), fleet.Options{Who: "test", Version: Version})
 	if err != nil {
 		t.Fatal(err)
 	}
