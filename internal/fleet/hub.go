@@ -19,6 +19,9 @@ type Hub struct {
 	stops []func()
 }
 
+// Folder is the hub's directory in that of a server's own things.
+const Folder = "fleet"
+
 // What leaders ask a hub.
 const (
 	askInvite  = "fleet.hub.invite"

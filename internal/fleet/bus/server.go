@@ -34,7 +34,7 @@ const (
 	pingEvery   = 5 * time.Second // so a link that is cut is noticed within three of them
 	pingsOut    = 2
 	mostPending = 64 << 20 // bytes that wait for a connection which does not read, until it is cut
-	mostMessage = 1 << 20
+	mostMessage = 8 << 20
 )
 
 // Server is a hub: the place where agents and leaders meet.
