@@ -1,83 +1,362 @@
 package bus
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"log/slog"
+	mathrand "math/rand/v2"
+	"net"
+	"sync"
+	"sync/atomic"
 	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"perflab/internal/input"
 )
 
 // DialOptions say how a process takes part. The functions may be nil; they are called one at a time.
 type DialOptions struct {
 	Version string // of perflab; "": this program's
-	Pending int    // messages that may wait for a handler; 0: 8,192 (and 64 MiB)
+	Pending int    // messages that may wait for a handler; 0: 8,192 (and at most 64 MiB)
 	Log     *slog.Logger
 	Lost    func()                            // the connection broke, and is being made again
 	Back    func()                            // and here it is
-	Ended   func(error)                       // it comes back no more: a *RefusedError
-	Slow    func(subject string, dropped int) // a handler does not keep up: messages of so many were dropped until now
+	Ended   func(error)                       // it comes back no more: a *RefusedError says why
+	Slow    func(subject string, dropped int) // a handler does not keep up: so many messages were dropped until now
 }
 
 // Conn is a connection to a hub, which makes itself anew for as long as it takes.
-type Conn struct{}
+type Conn struct {
+	id       Identity
+	o        DialOptions
+	us       speaker
+	instance string // of this process
+	nats     *nats.Conn
+	js       jetstream.JetStream
 
-// Message is one that came.
-type Message struct {
-	Subject string
-	From    string // the ID of the agent that sent it; "leader" for a leader
-	Data    []byte
-	Reply   func([]byte) error // answers who asked; nil: nobody did
+	wrong atomic.Pointer[PinError] // of the last try
+
+	mu      sync.Mutex
+	link    context.Context // ends when the connection breaks
+	unlink  context.CancelFunc
+	ended   error                      // why it comes back no more
+	closing bool                       // Close was called
+	subs    map[*nats.Subscription]int // messages that each dropped
+	peers   map[string]*peer           // of an outside server: who speaks for each agent
+	stops   []func()                   // what the connection serves by itself
 }
+
+// Limits of a connection.
+const (
+	connectWithin  = 10 * time.Second
+	answerHelloIn  = 10 * time.Second
+	defaultPending = 8192
+	mostWaiting    = 64 << 20 // bytes that may wait for a handler
+	firstPause     = 100 * time.Millisecond
+	longestPause   = 3 * time.Second
+)
 
 // Dial connects. A hub that refuses is a *RefusedError, a wrong one a *PinError; what else is wrong may pass.
-func Dial(ctx context.Context, id Identity, o DialOptions) (*Conn, error) { return nil, errUnfinished }
-
-// Close ends the connection.
-func (c *Conn) Close() {}
-
-// ID is the member's whose connection this is.
-func (c *Conn) ID() string { return "" }
-
-// Publish sends a message to whoever listens. While the connection is away it is ErrAway.
-func (c *Conn) Publish(subject string, data []byte) error { return errUnfinished }
-
-// Request sends a message and waits for its answer: ErrNobody where nobody listens, ErrAway where the connection breaks before.
-func (c *Conn) Request(ctx context.Context, subject string, data []byte) ([]byte, error) {
-	return nil, errUnfinished
+func Dial(ctx context.Context, id Identity, o DialOptions) (*Conn, error) {
+	c, err := dial(ctx, id, o)
+	if err != nil {
+		return nil, err
+	}
+	if err = c.greet(ctx); err == nil && id.outside() && id.Role == Leader {
+		err = c.standIn(ctx)
+	}
+	if err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
 }
 
-// Handle calls f for each message of a subject, which may have "*" for one part and ">" for the rest, one after the other,
-// until stop is called. When it returns, the hub knows.
-func (c *Conn) Handle(subject string, f func(Message)) (stop func(), err error) {
-	return nil, errUnfinished
+// standIn does for an outside server what an embedded hub does for itself.
+func (c *Conn) standIn(ctx context.Context) error {
+	if err := c.makeStores(ctx); err != nil {
+		return err
+	}
+	stop, err := c.serveFiles()
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	c.stops = append(c.stops, stop)
+	c.mu.Unlock()
+	return nil
+}
+
+// dial connects and asks nothing.
+func dial(ctx context.Context, id Identity, o DialOptions) (*Conn, error) {
+	key, err := id.key()
+	if err != nil {
+		return nil, fmt.Errorf("the key of %v: %w", id, err)
+	}
+	public, err := key.PublicKey()
+	if err != nil {
+		return nil, err
+	}
+	return connect(ctx, id, o, nats.Nkey(public, key.Sign), nats.MaxReconnects(-1))
+}
+
+// dialGuest connects one that has an invitation only.
+func dialGuest(ctx context.Context, id Identity, token string) (*Conn, error) {
+	c, err := connect(ctx, id, DialOptions{}, nats.Token(token), nats.NoReconnect())
+	if r, ok := asRefused(err); ok {
+		r.Reason, r.Text = errNoInvitation.Reason, errNoInvitation.Text
+	}
+	return c, err
+}
+
+func connect(ctx context.Context, id Identity, o DialOptions, more ...nats.Option) (*Conn, error) {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	o.Pending = cmp.Or(o.Pending, defaultPending)
+	instance := make([]byte, 8)
+	_, _ = rand.Read(instance) // never fails
+	c := &Conn{id: id, o: o, us: speaks(o.Version), instance: hex.EncodeToString(instance),
+		subs: map[*nats.Subscription]int{}, peers: map[string]*peer{}}
+	c.link, c.unlink = context.WithCancel(context.Background())
+	options, err := c.options(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c.nats, err = nats.Connect("nats://"+id.Addr, append(options, more...)...)
+	if err != nil {
+		return nil, c.connectError(ctx, err)
+	}
+	if c.js, err = jetstream.New(c.nats); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// options are NATS's for this connection.
+func (c *Conn) options(ctx context.Context) ([]nats.Option, error) {
+	within := connectWithin
+	if d, ok := ctx.Deadline(); ok {
+		within = max(time.Millisecond, min(within, time.Until(d)))
+	}
+	all := []nats.Option{
+		nats.Name(connectionName(c.us, c.instance)), nats.CustomInboxPrefix(inbox(c.id.ID)), nats.Timeout(within),
+		nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(pingsOut), nats.NoEcho(),
+		nats.CustomReconnectDelay(pause), nats.IgnoreDiscoveredServers(),
+		nats.ReconnectBufSize(-1), // what cannot be sent now is an error: a start that comes late would be worse than none
+		nats.DisconnectErrHandler(c.onLost), nats.ReconnectHandler(c.onBack), nats.ClosedHandler(c.onClosed), nats.ErrorHandler(c.onError),
+		nats.SetCustomDialer(&dialer{first: ctx, within: within}),
+	}
+	switch {
+	case c.id.local != nil:
+		return append(all, nats.InProcessServer(c.id.local)), nil
+	case !c.id.outside():
+		return append(all, nats.Secure(pinned(c.id.Addr, c.id.fingerprint, c.wrong.Store)), nats.TLSHandshakeFirst()), nil
+	case c.id.plain:
+		return all, nil
+	}
+	trust, err := c.id.trust()
+	return append(all, nats.Secure(trust)), err
+}
+
+// trust is the TLS for an outside server.
+func (i Identity) trust() (*tls.Config, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if i.ca == "" {
+		return config, nil
+	}
+	b, err := input.File(i.ca, mostIdentity)
+	if err != nil {
+		return nil, err
+	}
+	config.RootCAs = x509.NewCertPool()
+	if !config.RootCAs.AppendCertsFromPEM(b) {
+		return nil, fmt.Errorf("%s has no certificate in PEM", i.ca)
+	}
+	return config, nil
+}
+
+// pause is how long a connection waits before it is tried again: half to all of a time that grows, so that
+// those of a hundred agents do not come at one instant.
+func pause(tries int) time.Duration {
+	longest := min(firstPause<<min(tries, 10), longestPause)
+	return longest/2 + mathrand.N(longest/2)
+}
+
+// dialer opens sockets. The first connection ends with the context of its caller.
+type dialer struct {
+	first  context.Context // given up once the first socket is there
+	within time.Duration
+	mu     sync.Mutex
+}
+
+func (d *dialer) Dial(network, address string) (net.Conn, error) {
+	d.mu.Lock()
+	ctx := d.first
+	d.first = nil
+	d.mu.Unlock()
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	return (&net.Dialer{Timeout: d.within}).DialContext(ctx, network, address)
+}
+
+// connectError says why there is no connection.
+func (c *Conn) connectError(ctx context.Context, err error) error {
+	switch wrong := c.wrong.Load(); {
+	case wrong != nil:
+		return wrong
+	case errors.Is(err, nats.ErrAuthorization):
+		return &RefusedError{Unknown, fmt.Sprintf("the hub at %s does not know this machine: join by a new invitation", c.id.Addr)}
+	case ctx.Err() != nil:
+		err = context.Cause(ctx)
+	case errors.Is(err, nats.ErrNoServers):
+		err = errors.New("nobody answers there: is the hub running, and no firewall between?")
+	}
+	return fmt.Errorf("connect to the hub at %s: %w", c.id.Addr, err)
+}
+
+// greet asks an embedded hub whether this process is welcome. An outside server has nobody to ask: there the
+// versions are told with each message.
+func (c *Conn) greet(ctx context.Context) error {
+	if c.id.outside() || c.id.ID == "hub" {
+		return nil
+	}
+	b, err := json.Marshal(hello{c.us.version, c.us.protocol, c.instance})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerHelloIn)
+	defer cancel()
+	answer, err := c.request(ctx, hellos+c.id.ID, b)
+	if err != nil {
+		return fmt.Errorf("greet the hub at %s: %w", c.id.Addr, err)
+	}
+	var a joined
+	if err := json.Unmarshal(answer, &a); err != nil {
+		return fmt.Errorf("greet the hub at %s: its answer: %w", c.id.Addr, err)
+	}
+	if a.Reason != "" {
+		return &RefusedError{a.Reason, a.Text}
+	}
+	return nil
+}
+
+func (c *Conn) onLost(*nats.Conn, error) {
+	c.mu.Lock()
+	c.unlink()
+	quiet := c.closing || c.ended != nil
+	c.mu.Unlock()
+	if !quiet && c.o.Lost != nil {
+		c.o.Lost()
+	}
+}
+
+func (c *Conn) onBack(*nats.Conn) {
+	c.mu.Lock()
+	c.link, c.unlink = context.WithCancel(context.Background())
+	c.mu.Unlock()
+	err := c.greet(context.Background())
+	if r, ok := asRefused(err); ok {
+		c.end(r)
+		return
+	}
+	if err != nil {
+		c.o.Log.Warn("the connection to the hub is back, and the hub does not answer", "error", err)
+	}
+	if c.o.Back != nil {
+		c.o.Back()
+	}
+}
+
+// end gives the connection up.
+func (c *Conn) end(why error) {
+	c.mu.Lock()
+	first := c.ended == nil
+	if first {
+		c.ended = why
+	}
+	c.mu.Unlock()
+	if first {
+		c.o.Log.Warn("the connection to the hub has ended", "why", why)
+		c.nats.Close()
+	}
+}
+
+// onClosed is called when NATS gives a connection up, which it does where the server refuses its key twice.
+func (c *Conn) onClosed(*nats.Conn) {
+	c.mu.Lock()
+	c.unlink()
+	if c.ended == nil && !c.closing {
+		c.ended = &RefusedError{Unknown, fmt.Sprintf("the hub at %s does not know this machine any more: join by a new invitation", c.id.Addr)}
+	}
+	why := c.ended
+	c.mu.Unlock()
+	if why != nil && c.o.Ended != nil {
+		c.o.Ended(why)
+	}
+}
+
+// onError hears what goes wrong beside: messages that are dropped, and what the server does not allow.
+func (c *Conn) onError(_ *nats.Conn, s *nats.Subscription, err error) {
+	if s == nil || !errors.Is(err, nats.ErrSlowConsumer) {
+		c.o.Log.Warn("the hub says that something was wrong", "error", err)
+		return
+	}
+	c.mu.Lock()
+	if dropped, err := s.Dropped(); err == nil && c.subs[s] < dropped {
+		c.subs[s] = dropped
+	}
+	dropped := c.subs[s]
+	c.mu.Unlock()
+	c.o.Log.Warn("messages come faster than they are taken, and are dropped", "subject", s.Subject, "dropped", dropped)
+	if c.o.Slow != nil {
+		c.o.Slow(s.Subject, dropped)
+	}
 }
 
 // Dropped is how many messages came faster than handlers took them.
-func (c *Conn) Dropped() int { return 0 }
-
-// PutFile brings a file to the hub and says its SHA-256 in hexadecimal. What is there already is not sent.
-func (c *Conn) PutFile(ctx context.Context, path string) (digest string, err error) {
-	return "", errUnfinished
+func (c *Conn) Dropped() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := 0
+	for s, before := range c.subs {
+		if now, err := s.Dropped(); err == nil {
+			before = max(before, now)
+		}
+		all += before
+	}
+	return all
 }
 
-// GetFile fetches a file by its SHA-256. The path leads to all of it, or to nothing.
-func (c *Conn) GetFile(ctx context.Context, digest, path string) error { return errUnfinished }
-
-// Lease is something held for a time.
-type Lease struct {
-	Key      string
-	Revision uint64 // the fencing token: a later holder's is higher
+// Close ends the connection. What was published is sent before, if the connection is there.
+func (c *Conn) Close() {
+	c.mu.Lock()
+	c.closing = true
+	stops := c.stops
+	c.stops = nil
+	c.mu.Unlock()
+	for _, stop := range stops {
+		stop()
+	}
+	if c.nats.IsConnected() {
+		_ = c.nats.FlushTimeout(time.Second) // nothing more can be done for what does not go
+	}
+	c.nats.Close()
 }
 
-// Claim takes something that nobody holds, for a time of at least a second: else it is a *HeldError. For leaders.
-func (c *Conn) Claim(ctx context.Context, key string, value []byte, ttl time.Duration) (*Lease, error) {
-	return nil, errUnfinished
-}
+// ID is the member's whose connection this is.
+func (c *Conn) ID() string { return c.id.ID }
 
-// Renew holds on for the time of the claim from now: ErrLost where that had ended.
-func (l *Lease) Renew(ctx context.Context) error { return errUnfinished }
-
-// Release lets go.
-func (l *Lease) Release(ctx context.Context) error { return errUnfinished }
-
-// Next is a number higher than every one that this hub gave before. For leaders.
-func (c *Conn) Next(ctx context.Context, name string) (uint64, error) { return 0, errUnfinished }
+// Connected says whether the connection is there now.
+func (c *Conn) Connected() bool { return c.nats.IsConnected() }
