@@ -111,10 +111,7 @@ func fleetNote(h result.Header) string {
 	if h.Fleet == nil {
 		return ""
 	}
-	names := make([]string, len(h.Fleet.Agents))
-	for i := range names {
-		names[i] = h.Fleet.Name(i + 1)
-	}
+	names := h.Fleet.Names()
 	text := "agent " + names[0] + " sent the load"
 	if n := len(names); n > 1 {
 		text = fmt.Sprintf("%d agents sent the load, each every %s request: %s and %s", n, ordinal(n), strings.Join(names[:n-1], ", "), names[n-1])

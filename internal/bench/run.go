@@ -69,10 +69,8 @@ func (b Runner) Run(ctx context.Context) (*Outcome, error) {
 		return nil, err
 	}
 	defer stop()
-	if b.Crew == nil {
-		if err := openConnections(ctx, whole(w), clients); err != nil {
-			return nil, err
-		}
+	if err := b.open(ctx, w, clients); err != nil {
+		return nil, err
 	}
 	out, profileNote, err := b.profiled(ctx, clients, func() (*Outcome, error) { return b.measure(ctx, h, w, tok, clients, cache, rec) })
 	if out != nil {
@@ -125,6 +123,14 @@ func (b Runner) prepare(ctx context.Context, clients []*openai.Client) (simulate
 		note = cmp.Or(note, info.Note)
 	}
 	return simulated, note, nil
+}
+
+// open makes the connections of the load, where this machine sends it.
+func (b Runner) open(ctx context.Context, w *workload.Workload, clients []*openai.Client) error {
+	if b.Crew != nil {
+		return nil
+	}
+	return openConnections(ctx, whole(w), clients)
 }
 
 // openConnections makes those that the first instant needs: a burst, or the

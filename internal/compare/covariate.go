@@ -149,7 +149,11 @@ func clientName(h result.Header) string {
 	if h.Imported != nil {
 		return strings.TrimSpace(cmp.Or(h.Imported.Client, "an unknown client") + " " + h.Imported.Version)
 	}
-	return strings.TrimSpace("perflab " + h.Version)
+	name := strings.TrimSpace("perflab " + h.Version)
+	if h.Fleet != nil {
+		name += fmt.Sprintf(" (agents: %d)", len(h.Fleet.Agents))
+	}
+	return name
 }
 
 func answeredBy(h result.Header, s result.Summary) string {

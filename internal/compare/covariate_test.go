@@ -105,3 +105,18 @@ func TestPackedGapsAreSaid(t *testing.T) {
 		t.Errorf("8.0 and 8.2 tokens are warned of: %q", c.Warnings)
 	}
 }
+
+// TestFleetIsAnotherClient: a load that several machines sent is not the same client as one.
+func TestFleetIsAnotherClient(t *testing.T) {
+	side := func(name string, fleet *result.Fleet) Side {
+		return one(Run{Name: name, Header: result.Header{Version: "1", Fleet: fleet}, Summary: result.Summary{Figures: map[string]float64{"completed": 100, "mean_ttft_ms": 50}}})
+	}
+	c := compare(t, Options{}, side("a", nil), side("b", &result.Fleet{Agents: make([]result.Agent, 3)}))
+	if !slices.ContainsFunc(c.Warnings, func(w string) bool { return strings.Contains(w, "Different clients") }) {
+		t.Errorf("no warning among %q", c.Warnings)
+	}
+	i := slices.IndexFunc(c.Facts, func(f Fact) bool { return f.Key == "client" })
+	if i < 0 || !slices.Equal(c.Facts[i].Values, []string{"perflab 1", "perflab 1 (agents: 3)"}) {
+		t.Errorf("facts %+v", c.Facts)
+	}
+}

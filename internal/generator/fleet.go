@@ -54,6 +54,26 @@ func (f *Fleet) Name(number int) string {
 	return cmp.Or(f.Agents[number-1].Name, f.Agents[number-1].ID, fmt.Sprintf("number %d", number))
 }
 
+// Names are those of the agents, in their order.
+func (f *Fleet) Names() []string {
+	out := make([]string, len(f.Agents))
+	for i := range out {
+		out[i] = f.Name(i + 1)
+	}
+	return out
+}
+
+// String says who the agents are: "2 agents: a, b"; "" of no fleet.
+func (f *Fleet) String() string {
+	switch {
+	case f == nil:
+		return ""
+	case len(f.Agents) == 1:
+		return "1 agent: " + f.Name(1)
+	}
+	return fmt.Sprintf("%d agents: %s", len(f.Agents), strings.Join(f.Names(), ", "))
+}
+
 // Limits are the parts of the limit on calls in flight: "22 + 21 + 21"; "" where there is none,
 // or where one agent has all of it.
 func (f *Fleet) Limits() string {

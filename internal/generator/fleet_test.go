@@ -34,11 +34,14 @@ func TestFleetNames(t *testing.T) {
 			t.Errorf("agent %d is %q, want %q", n, got, want)
 		}
 	}
+	if got := f.String(); got != "3 agents: a, UX1, number 3" {
+		t.Errorf("the fleet is %q", got)
+	}
 	if got := f.Limits(); got != "22 + 21 + 21" {
 		t.Errorf("limits %q", got)
 	}
 	var none *Fleet
-	if none.Limits() != "" || none.Name(1) != "" || none.Lost() != nil {
+	if none.String() != "" || none.Limits() != "" || none.Name(1) != "" || none.Lost() != nil {
 		t.Error("no fleet has names")
 	}
 	if one := (&Fleet{Agents: f.Agents[:1]}).Limits(); one != "" {

@@ -12,6 +12,7 @@ import (
 
 	"perflab/internal/block"
 	"perflab/internal/gauge"
+	"perflab/internal/report/agents"
 	"perflab/internal/report/doc"
 	"perflab/internal/report/plot"
 	"perflab/internal/report/runplot"
@@ -54,6 +55,7 @@ func Run(h result.Header, s result.Summary, st block.Style, calls []result.Call,
 		b.Part(doc.InDocument, doc.Section{ID: "telemetry", Title: block.TelemetryTitle(s), Listed: true}).Add(doc.InDocument, t)
 	}
 	addSpeculation(b, &s, calls)
+	addFleet(b, h, &s)
 	runVerdict(b, doc.InMarkdown, h, s.Verdict)
 	b.Section("plots", "Plots").Figures(doc.InPage, func() []plot.Plot { return runplot.Plots(h, calls, s.OneIn, readings, s.Compat) })
 	failed := b.Section("failures", "Failed Calls")
@@ -77,6 +79,15 @@ func Run(h result.Header, s result.Summary, st block.Style, calls []result.Call,
 	ran.Add(doc.InPage, doc.Pre{Summary: "All settings of the run", Text: settings.String()})
 	AddRepeat(&d, h.Invoked)
 	return d, nil
+}
+
+// addFleet shows who sent the load, where a fleet did.
+func addFleet(b *doc.Section, h result.Header, s *result.Summary) {
+	if h.Fleet == nil {
+		return
+	}
+	b.Text("Fleet")
+	b.Section("fleet", "Fleet").Add(doc.Everywhere, agents.Table(h, s))
 }
 
 func runTitle(h result.Header) string {
@@ -235,7 +246,11 @@ func runFacts(h result.Header, partial bool) []Fact {
 	if !h.Started.IsZero() {
 		f = append(f, Fact{"Started", h.Started.Format(time.RFC3339)})
 	}
-	f = append(f, Fact{LoadGenerator, Host(h.Host)})
+	if h.Fleet == nil {
+		f = append(f, Fact{LoadGenerator, Host(h.Host)})
+	} else {
+		f = append(f, Fact{LoadGenerator, agents.Sender(h.Fleet)}, Fact{"Leader", Host(h.Host)})
+	}
 	if partial {
 		f = append(f, Fact{"Partial", "the run was stopped before its end"})
 	}

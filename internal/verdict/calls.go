@@ -23,7 +23,7 @@ func judgePartial(a *result.Analysis) (result.Status, string) {
 	}
 	why := "the run left no record of its client"
 	if a.Client != nil {
-		why = cmp.Or(a.Client.StopNote, "the run was stopped")
+		why = cmp.Or(lostText(a), a.Client.StopNote, "the run was stopped")
 	}
 	if a.Header.Requests > a.Total {
 		return result.Noted, fmt.Sprintf("partial: %d of %d planned calls, %s", a.Total, a.Header.Requests, why)

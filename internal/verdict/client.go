@@ -83,15 +83,14 @@ func noClient(a *result.Analysis) string {
 // judgeCPU judges how much of the processors that the client may use it used:
 // above 90 % its own queueing is in every figure.
 func judgeCPU(a *result.Analysis) (result.Status, string) {
-	if a.Client == nil || a.Client.Wall <= 0 || a.Client.Procs <= 0 {
+	if a.Client == nil {
 		return notJudged(noClient(a))
 	}
-	procs := a.Client.Procs
-	if a.Client.CPUs > 0 {
-		procs = min(procs, a.Client.CPUs)
+	share, ok := a.Client.Busy()
+	if !ok {
+		return notJudged(noClient(a))
 	}
-	share := float64(a.Client.CPU) / (float64(a.Client.Wall) * float64(procs))
-	text := fmt.Sprintf("the load generator used %.0f %% of its %d processors", 100*share, procs)
+	text := fmt.Sprintf("the load generator used %.0f %% of its %d processors", 100*share, a.Client.Processors())
 	switch {
 	case share > 0.9:
 		return result.Voided, "client-bound, it measured itself: " + text + serverIdleNote(a)

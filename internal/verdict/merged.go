@@ -69,7 +69,7 @@ func judgeMerged(a *result.Analysis) (result.Status, string) {
 	}
 	all := doubts(a)
 	if a.Late > 0 {
-		text += fmt.Sprintf("; %d of the reads up to %s late", a.Late, result.SpanText(a.LateBy))
+		text += fmt.Sprintf("; %d of the reads up to %s late", a.Late, result.SpanText(a.LateBy)) + lateReaders(a)
 	}
 	if len(all) > 0 && all[0].share > result.Doubtful {
 		return judgeDoubts(all, text)

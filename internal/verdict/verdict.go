@@ -64,6 +64,9 @@ func Judge(a *result.Analysis) result.Verdict {
 		return v
 	}
 	run(callChecks...)
+	if f := a.Header.Fleet; f != nil && len(f.Agents) > 1 {
+		run(check{"agent_clocks", judgeOffsets})
+	}
 	for _, c := range rateChecks(a) {
 		v.Add(c)
 	}
@@ -77,6 +80,9 @@ func Judge(a *result.Analysis) result.Verdict {
 	run(telemetryChecks(a)...)
 	if a.Header.SelfCheck != nil && !a.Header.Predicted {
 		add("self_check", result.Sound, selfCheckText(a.Header.SelfCheck))
+	}
+	if text := fleetSelfChecks(a.Header.Fleet); text != "" {
+		add("self_check", result.Sound, text)
 	}
 	return v
 }
@@ -95,13 +101,13 @@ var callChecks = []check{
 	{"identity", judgeIdentity},
 	{"gaps", judgeGaps},
 	{"peak", judgePeak},
-	{"clock", judgeClock},
-	{"dispatch_lag", judgeLag},
-	{"client_cpu", judgeCPU},
-	{"scheduler", judgeScheduler},
-	{"gc", judgeGC},
-	{"stolen", judgeStolen},
-	{"machine", judgeMachine},
+	perAgent(check{"clock", judgeClock}, byCoarse),
+	perAgent(check{"dispatch_lag", judgeLag}, byLag),
+	perAgent(check{"client_cpu", judgeCPU}, byClient(busy)),
+	perAgent(check{"scheduler", judgeScheduler}, byClient(func(c *result.Client) float64 { return float64(c.SchedP99) })),
+	perAgent(check{"gc", judgeGC}, byClient(func(c *result.Client) float64 { return float64(c.GCMax) })),
+	perAgent(check{"stolen", judgeStolen}, byClient(func(c *result.Client) float64 { return c.Stolen })),
+	perAgent(check{"machine", judgeMachine}, byNothing),
 	{"little", judgeLittle},
 	{"burst", judgeBurst},
 }

@@ -103,7 +103,7 @@ func (f *Facts) ofHeader(h *result.Header) {
 		f.Rate = h.Rate
 	}
 	f.Limit = max(0, h.Limit)
-	f.Host = short(hostText(h.Host))
+	f.Host = short(cmp.Or(h.Fleet.String(), hostText(h.Host)))
 	f.targets = strings.Join(h.Targets, " ")
 	f.Load = short(loadText(h))
 	var spec struct {

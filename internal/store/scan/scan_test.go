@@ -373,3 +373,21 @@ func TestFigureNames(t *testing.T) {
 		t.Errorf("kept %v, want %v", kept, want)
 	}
 }
+
+// TestFleetIsTheHost: of a run that a fleet sent the list says who did, not which machine led it.
+func TestFleetIsTheHost(t *testing.T) {
+	root := t.TempDir()
+	dir := storetest.Run{N: 1}.Write(t, root, "run")
+	h, err := rundir.ReadHeader(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := facts(t, root)["run"].Host; got != "linux/amd64, 8 CPUs" {
+		t.Errorf("alone: %q", got)
+	}
+	h.Fleet = &result.Fleet{Agents: []result.Agent{{Name: "a"}, {Name: "b"}}}
+	storetest.WriteJSON(t, filepath.Join(dir, "header.json"), h)
+	if got := facts(t, root)["run"].Host; got != "2 agents: a, b" {
+		t.Errorf("by a fleet: %q", got)
+	}
+}
