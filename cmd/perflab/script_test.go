@@ -4,12 +4,14 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,6 +27,8 @@ var commands = map[string]func(*testscript.TestScript, bool, []string){
 	"change":    change,
 	"cutstudy":  cutstudy,
 	"exits":     exits,
+	"fleetof":   fleetof,
+	"found":     found,
 	"freeport":  freeport,
 	"interrupt": interrupt,
 	"noengines": noengines,
@@ -43,6 +47,34 @@ func waitfor(ts *testscript.TestScript, neg bool, args []string) {
 		}
 	}
 	ts.Fatalf("%s does not appear", args[0])
+}
+
+// found VAR PATTERN sets a variable to what the pattern's group has in the last standard output.
+func found(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: found VAR PATTERN")
+	}
+	m := regexp.MustCompile("(?m)" + args[1]).FindStringSubmatch(ts.ReadFile("stdout"))
+	if len(m) != 2 {
+		ts.Fatalf("the output has no %s", args[1])
+	}
+	ts.Setenv(args[0], m[1])
+}
+
+// fleetof N HUB waits until a fleet has so many agents.
+func fleetof(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: fleetof N HUB")
+	}
+	for begun := time.Now(); time.Since(begun) < time.Minute; {
+		ts.Check(ts.Exec("perflab", "fleet", "--hub", args[1], "--json"))
+		var now struct{ Agents []any }
+		ts.Check(json.Unmarshal([]byte(ts.ReadFile("stdout")), &now))
+		if strconv.Itoa(len(now.Agents)) == args[0] {
+			return
+		}
+	}
+	ts.Fatalf("the fleet never has %s agents", args[0])
 }
 
 // change FILE OLD NEW replaces the first OLD in a file, which must have one.

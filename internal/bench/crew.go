@@ -85,12 +85,16 @@ func (b Runner) sentByCrew(ctx context.Context, w *workload.Workload, o load.Opt
 	if fleet == nil || len(fleet.Agents) == 0 {
 		return stats, errors.New("send the load: the fleet does not say who sent it")
 	}
-	partial, stopped := stats.Partial, stats.Client.StopNote
+	stopped := stats.Client.StopNote
 	stats.Client = fleet.Client()
-	if partial && !stats.Client.Partial {
+	switch {
+	case ctx.Err() != nil: // all of them say the same
+		stats.Client.Partial, stats.Client.StopNote = true, context.Cause(ctx).Error()
+	case stats.Partial && !stats.Client.Partial:
 		stats.Client.Partial, stats.Client.StopNote = true, cmp.Or(stopped, "the load was stopped")
 	}
-	return stats, who(fleet)
+	_ = who(fleet) // it keeps its error: the calls are here
+	return stats, nil
 }
 
 // sentBy is the header of a run that a fleet sent.

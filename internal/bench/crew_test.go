@@ -311,7 +311,7 @@ func TestCrewDirectory(t *testing.T) {
 	l := listen(t)
 	dir := filepath.Join(t.TempDir(), "r")
 	w := workload.Spec{NumPrompts: 20, Rate: 500, MaxConcurrency: 4, RandomInputLen: 8, RandomOutputLen: 2}
-	crew := &localCrew{agents: 3, lead: 2 * time.Second}
+	crew := &localCrew{agents: 3, lead: 3 * time.Second}
 	crew.ready = func(f *result.Fleet) {
 		if prompts, _ := l.take(); len(prompts) != 2 {
 			t.Errorf("%d requests before the start, besides the 2 of the warm-up", len(prompts))
@@ -408,11 +408,29 @@ func TestCrewInterrupted(t *testing.T) {
 	stop := errors.New("that is enough")
 	crew := &localCrew{agents: 2, lead: time.Hour, ready: func(*result.Fleet) { cancel(stop) }}
 	out, err := Runner{Spec: l.spec(workload.Spec{NumPrompts: 9, RandomInputLen: 8, RandomOutputLen: 2}), Crew: crew}.Run(ctx)
-	if !errors.Is(err, stop) || out == nil || !out.Summary.Partial {
+	if !errors.Is(err, stop) || out == nil || !out.Summary.Partial || out.Client.StopNote != "that is enough" {
 		t.Fatalf("%v, %+v", err, out)
 	}
 	if prompts, _ := l.take(); len(prompts) > 0 {
 		t.Errorf("%d requests were sent", len(prompts))
+	}
+}
+
+// TestCrewHeaderLost: a header that cannot be written at the end costs the directory and not the figures.
+func TestCrewHeaderLost(t *testing.T) {
+	l := listen(t)
+	dir := filepath.Join(t.TempDir(), "r")
+	crew := &localCrew{agents: 2, ready: func(*result.Fleet) {
+		if err := os.Rename(dir+".tmp", dir+".gone"); err != nil {
+			t.Error(err)
+		}
+	}}
+	out, err := Runner{Spec: l.spec(workload.Spec{NumPrompts: 9, RandomInputLen: 8, RandomOutputLen: 2}), Crew: crew, Dir: dir}.Run(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "the run directory is incomplete") {
+		t.Errorf("error %v", err)
+	}
+	if out == nil || out.Summary.Figures["completed"] != 9 || out.Dir != dir+".tmp" {
+		t.Errorf("%+v", out)
 	}
 }
 

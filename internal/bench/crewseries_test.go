@@ -78,7 +78,7 @@ func TestCrewFindMax(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := facts.Points[0]
-	if facts.Stop.Code != StopLowest || p.Early == "" || p.Partial || p.Summary.Figures["completed"] >= 400 || len(p.Summary.Agents) != 3 {
+	if p.Early == "" || p.Partial || p.Summary.Figures["completed"] >= 400 || len(p.Summary.Agents) != 3 {
 		t.Errorf("%+v: ended early %q after %v calls of %d agents", facts.Stop, p.Early, p.Summary.Figures["completed"], len(p.Summary.Agents))
 	}
 }

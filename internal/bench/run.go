@@ -236,13 +236,13 @@ func (b Runner) measure(ctx context.Context, h result.Header, w *workload.Worklo
 	if b.Progress != nil {
 		b.Progress.Planned.Store(int64(w.Len()))
 	}
+	var unwritten error // of the header, of which the end of the load is no time to fail
 	who := func(f *result.Fleet) error {
 		out.Header = sentBy(h, f)
-		acc.SetHeader(out.Header)
-		if dir == nil {
-			return nil
+		if acc.SetHeader(out.Header); dir != nil {
+			unwritten = dir.Rewrite(out.Header)
 		}
-		return dir.Rewrite(out.Header)
+		return unwritten
 	}
 	b.phase(PhaseMeasuring)
 	defer debug.SetGCPercent(debug.SetGCPercent(HeapGrowth))
@@ -276,15 +276,19 @@ func (b Runner) measure(ctx context.Context, h result.Header, w *workload.Worklo
 	if err := out.summarise(acc, opt); err != nil {
 		return nil, err
 	}
-	return b.kept(ctx, out, acc, dir)
+	return b.kept(ctx, out, acc, dir, unwritten)
 }
 
-// kept finishes the directory of a run, where there is one.
-func (b Runner) kept(ctx context.Context, out *Outcome, acc *result.Accumulator, dir *rundir.Writer) (*Outcome, error) {
+// kept finishes the directory of a run, where there is one; unwritten is what went wrong with it before.
+func (b Runner) kept(ctx context.Context, out *Outcome, acc *result.Accumulator, dir *rundir.Writer, unwritten error) (*Outcome, error) {
 	if dir != nil {
 		out.Dir = b.Dir
 		dir.Condensed(acc)
-		if err := dir.Finish(out.Client, &out.Summary, out.Readings); err != nil {
+		err := unwritten
+		if err == nil {
+			err = dir.Finish(out.Client, &out.Summary, out.Readings)
+		}
+		if err != nil {
 			out.Dir = dir.Unfinished()
 			return out, fmt.Errorf("the run directory is incomplete: %w", err)
 		}

@@ -119,6 +119,20 @@ func TestWriterForm(t *testing.T) {
 	}
 }
 
+// TestTextAgain: what was read is written as it was, also where a byte of it had no place in JSON.
+func TestTextAgain(t *testing.T) {
+	for _, text := range []string{"plain", "\xff\xfe a", "tö\xc3", "\u2028 \x00 \" \\ <&>", "\ufffd"} {
+		first := AppendText(nil, text)
+		var read string
+		if err := json.Unmarshal(first, &read); err != nil {
+			t.Fatal(err)
+		}
+		if again := AppendText(nil, read); string(again) != string(first) {
+			t.Errorf("%q is written as %s, and then as %s", text, first, again)
+		}
+	}
+}
+
 // FuzzParser: a line that a Parser reads is one that package json reads to the same, and
 // what was written is read.
 func FuzzParser(f *testing.F) {

@@ -3,6 +3,7 @@ package jsonl
 import (
 	"encoding/json"
 	"strconv"
+	"unicode/utf8"
 )
 
 // Writer appends an object to Bytes, field by field:
@@ -90,10 +91,14 @@ func (w *Writer) beginList(name string) {
 func (w *Writer) EndList() { w.Bytes = append(w.Bytes, ']') }
 
 // AppendText appends s as a JSON string; bytes that are not UTF-8 become
-// U+FFFD, as JSON has no way to write them.
+// U+FFFD, as JSON has no way to write them, and the text that is read of it is written as
+// the same bytes again.
 func AppendText(dst []byte, s string) []byte {
 	for i := range len(s) {
 		if b := s[i]; b < ' ' || b >= 0x7f || b == '"' || b == '\\' {
+			if !utf8.ValidString(s) {
+				s = string([]rune(s)) // json writes an escape for it, and the character itself of what was read
+			}
 			quoted, err := json.Marshal(s)
 			if err != nil {
 				panic(err) // a string always encodes

@@ -38,6 +38,25 @@ func (p *Progress) Seen(tokens int, since time.Duration, first bool) {
 	p.ITL.Add(int64(since))
 }
 
+// Ended takes a call that another machine sent, and that has ended: what Run and an openai.Client tell of
+// one that was sent here, but for its sending and its tokens.
+func (p *Progress) Ended(c *result.Call) {
+	p.Done.Add(1)
+	if !c.OK() {
+		p.fail(c.Class)
+		return
+	}
+	if d, ok := c.TTFT(); ok {
+		p.TTFT.Add(int64(d))
+	}
+	for i := 1; i < len(c.Chunks); i++ {
+		if c.Chunks[i].Read == c.Chunks[i-1].Read {
+			continue // they came together
+		}
+		p.ITL.Add(int64(c.Chunks[i].At - c.Chunks[i-1].At))
+	}
+}
+
 func (p *Progress) fail(c result.Class) {
 	p.Failed.Add(1)
 	p.mu.Lock()

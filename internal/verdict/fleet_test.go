@@ -142,3 +142,20 @@ func TestFleetLost(t *testing.T) {
 		}
 	}
 }
+
+// TestFleetWithoutRecord: of a run that was cut off no agent told what it used, and a header of
+// somebody else may say anything: each is judged all the same.
+func TestFleetWithoutRecord(t *testing.T) {
+	cut := fleetOf(3, func(_ int, a *result.Agent) { a.Client, a.Offset = nil, nil })
+	for name, f := range map[string]*result.Fleet{"cut off": cut, "no agents": {}, "fewer than the calls say": {Agents: cut.Agents[:1]}} {
+		s, err := Summarize(result.Header{Requests: 501, Fleet: f}, nil, result.Options{}, slices.Values(shared(3, nil)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		partial, _ := s.Verdict.Check("partial")
+		cpu, _ := s.Verdict.Check("client_cpu")
+		if partial.Status != result.Noted || !strings.Contains(cpu.Text, "not judged: the run left no record of its client") || len(s.Agents) != len(f.Agents) {
+			t.Errorf("%s: %s", name, s.Verdict.Text())
+		}
+	}
+}

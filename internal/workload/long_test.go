@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // longSpec is a spec of a day at 1,000 requests/s.
@@ -101,6 +103,40 @@ func TestLongSchedule(t *testing.T) {
 		}
 		if !slices.EqualFunc(got, want, func(a, b time.Duration) bool { return (a - b).Abs() <= 1000 }) {
 			t.Errorf("%s: %v..., held %v...", arrival, got[:5], want[:5])
+		}
+	}
+}
+
+// TestLongShards: of a workload that is drawn on the way the shards are the whole too.
+func TestLongShards(t *testing.T) {
+	s := longSpec("poisson")
+	s.NumPrompts = maxRequests + 5
+	w, err := Open(s)
+	if err != nil || w.long == nil {
+		t.Fatal(err)
+	}
+	take := func(i, n, count int) (out []Request) {
+		for r := range w.Shard(i, n) {
+			if out = append(out, r); len(out) == count {
+				break
+			}
+		}
+		return out
+	}
+	all := take(0, 1, 70)
+	for n := 1; n <= 7; n++ {
+		var union []Request
+		requests := 0
+		for i := range n {
+			requests += w.ShardLen(i, n)
+			union = append(union, take(i, n, 70/n)...)
+		}
+		slices.SortFunc(union, func(a, b Request) int { return a.Index - b.Index })
+		if requests != w.Len() || w.MostShards() != w.Len() {
+			t.Errorf("%d shards have %d of %d requests", n, requests, w.Len())
+		}
+		if d := cmp.Diff(all[:len(union)], union); d != "" {
+			t.Errorf("%d shards: -whole +union\n%s", n, d)
 		}
 	}
 }

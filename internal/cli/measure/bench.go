@@ -25,7 +25,9 @@ import (
 	"perflab/internal/cli/console"
 	"perflab/internal/cli/flagset"
 	"perflab/internal/cli/library"
+	"perflab/internal/cli/machines"
 	"perflab/internal/durable"
+	"perflab/internal/fleet"
 	"perflab/internal/interop"
 	"perflab/internal/load"
 	"perflab/internal/openai"
@@ -40,6 +42,9 @@ import (
 // serve where it has them.
 type benchFlags struct {
 	push   library.Push
+	fleet  string // agents that send the load
+	hub    machines.Hub
+	crew   bench.Crew // of the fleet; nil: this machine sends
 	spec   bench.Spec
 	series seriesFlags
 
@@ -136,6 +141,11 @@ func NewBench(env console.Env) *cobra.Command {
 			if err := f.askModel(c.Context(), env); err != nil {
 				return err
 			}
+			stop, err := f.meet(c.Context(), env)
+			if err != nil {
+				return err
+			}
+			defer stop()
 			return f.push.After(c.Context(), env, func() error {
 				if kind := f.series.kind(c.Flags()); kind != "" {
 					return runSeries(c.Context(), env, f, kind)
@@ -192,6 +202,8 @@ func (f *benchFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.label, "label", "", "with --save-result: label in the file and in its name (default the backend)")
 	fs.StringArrayVar(&f.metadata, "metadata", nil, "KEY=VALUE kept with the result; repeatable")
 	f.series.add(fs)
+	fs.StringVar(&f.fleet, "fleet", "", "have agents of a fleet send the load: how many, their names, label=value, or all; each sends its shard")
+	f.hub.Add(fs)
 	fs.StringVar(&f.from, "from", "", "print another client's command as one of perflab bench, such as 'guidellm benchmark --target ...', and what differs")
 }
 
@@ -238,6 +250,9 @@ func (f *benchFlags) complete(fs *pflag.FlagSet) error {
 		}
 	}
 	note(f.checkBounds())
+	if f.fleet == "" && (fs.Changed("hub") || fs.Changed("hub-seed") || fs.Changed("hub-ca")) {
+		note(errors.New("--hub says where a fleet meets: say which of its agents send the load by --fleet"))
+	}
 	if f.maxErrors < 0 || f.maxErrors > 1 {
 		note(fmt.Errorf("--max-error-rate is %g: it is a share between 0 and 1", f.maxErrors))
 	}
@@ -348,6 +363,26 @@ func concealed(pairs map[string]string) map[string]string {
 }
 
 // runBench makes the run and shows it.
+// meet finds the agents that send the load, where a fleet does.
+func (f *benchFlags) meet(ctx context.Context, env console.Env) (stop func(), err error) {
+	if f.fleet == "" {
+		return func() {}, nil
+	}
+	choice, err := fleet.ParseChoice(f.fleet)
+	if err != nil {
+		return nil, console.Usage(fmt.Errorf("--fleet: %w", err))
+	}
+	l, stop, err := f.hub.Lead(ctx, env)
+	if err != nil {
+		return nil, err
+	}
+	if f.crew, err = l.Crew(ctx, choice); err != nil {
+		stop()
+		return nil, err
+	}
+	return stop, nil
+}
+
 func runBench(ctx context.Context, env console.Env, f *benchFlags) error {
 	if err := f.placeFiles(); err != nil {
 		return err
@@ -364,7 +399,7 @@ func runBench(ctx context.Context, env console.Env, f *benchFlags) error {
 	defer stop()
 	b := bench.Runner{
 		Spec: f.spec, Repo: f.repo, APIKey: env.Getenv("OPENAI_API_KEY"), Secrets: env.Secrets, Dir: f.out, Version: env.Version, Invoked: f.invoked(env), SelfCheck: selfcheck.Load(env.Version),
-		Progress: progress, Phase: phase.set, Sources: f.sources(),
+		Progress: progress, Phase: phase.set, Sources: f.sources(), Crew: f.crew,
 	}
 	var out *bench.Outcome
 	if err = b.ChooseTokenizer(ctx); err == nil {

@@ -7,6 +7,7 @@ import (
 
 	"perflab/internal/cli/console"
 	"perflab/internal/cli/flagset"
+	"perflab/internal/cli/machines"
 	"perflab/internal/result"
 )
 
@@ -30,6 +31,7 @@ func benchGroups() []console.FlagGroup {
 		{Title: "Measurement", Flags: "until-precision until-metric num-warmups profile percentile-metrics metric-percentiles goodput slo max-error-rate compat"},
 		{Title: "Telemetry and cost", Flags: "telemetry telemetry-interval telemetry-gpus price-per-hour gpus"},
 		{Title: "Series of runs", Flags: "sweep sweep-points find-max find-max-from find-max-to find-max-precision find-max-requests find-max-seconds repeat repeat-same-seed"},
+		{Title: "Several machines", Flags: "fleet " + machines.HubFlags},
 		{Title: "Output", Flags: "out push block html parquet metrics-addr save-result append-result save-detailed result-dir result-filename label metadata"},
 		{Title: "Other", Flags: "from help"},
 	})

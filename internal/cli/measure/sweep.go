@@ -263,7 +263,7 @@ func runSeries(ctx context.Context, env console.Env, f *benchFlags, kind string)
 	s := bench.Series{
 		Bench: bench.Runner{
 			Spec: f.spec, Repo: f.repo, APIKey: env.Getenv("OPENAI_API_KEY"), Secrets: env.Secrets, Dir: f.out, Version: env.Version, Invoked: f.invoked(env), Phase: live.phase.set,
-			Sources: f.sources(), SelfCheck: selfcheck.Load(env.Version),
+			Sources: f.sources(), SelfCheck: selfcheck.Load(env.Version), Crew: f.crew,
 		},
 		Kind: kind, Plan: f.series.plan(kind, f.spec, f.bounds, f.maxErrors), SLOs: f.bounds, MaxErrors: f.maxErrors, SameSeed: f.series.sameSeed,
 		Percentiles: f.shownPercentiles, OnStart: live.begun,

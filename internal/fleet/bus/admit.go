@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"cmp"
 	"encoding/base64"
 	"fmt"
 	"log/slog"
@@ -22,6 +23,7 @@ type door struct {
 
 	cut       func(client uint64)      // ends a connection; set before anybody connects
 	connected func(client uint64) bool // says whether one is there
+	account   func() *server.Account   // the one that all are in
 
 	mu    sync.Mutex
 	seats map[string]*seat // by member
@@ -48,29 +50,27 @@ const mostReplaced = 64
 // Check is asked by the server about each connection before it may do anything.
 func (d *door) Check(c server.ClientAuthentication) bool {
 	o, from := c.GetOpts(), c.RemoteAddress().String()
-	if c.Kind() != server.CLIENT {
+	if k := c.Kind(); k != server.CLIENT && k != server.LEAF {
 		return false
 	}
-	if o.Token != "" {
+	if o.Token != "" && c.Kind() == server.CLIENT {
 		return d.admitGuest(c, o.Token, from)
 	}
 	if !proves(o, c.GetNonce()) {
 		d.log.Warn("a connection was refused: it does not prove that it has the key it names", "from", from, "key", o.Nkey)
 		return false
 	}
-	if o.Nkey == d.hubKey {
-		c.RegisterUser(&server.User{Username: "hub"}) // without limits
+	if o.Nkey == d.hubKey && c.Kind() == server.CLIENT {
+		c.RegisterUser(&server.User{Username: hubID}) // without limits
 		return true
 	}
-	s, instance, ok := parseConnectionName(o.Name)
-	id := leaderID
-	member := registeredMember{}
-	if o.Nkey != d.leader {
-		if member, ok = d.register.member(o.Nkey); ok {
-			id = member.ID
-		}
+	member, ok := d.register.member(o.Nkey)
+	if site := c.Kind() == server.LEAF; ok && (site || member.Site) {
+		return site && member.Site && d.admitSite(c, member, from)
 	}
-	if !ok {
+	s, instance, named := parseConnectionName(o.Name)
+	id := cmp.Or(member.ID, leaderID)
+	if !ok && o.Nkey != d.leader || !named {
 		d.log.Warn("a connection was refused: nobody with this key has joined", "from", from, "key", o.Nkey)
 		return false
 	}
@@ -89,6 +89,19 @@ func (d *door) Check(c server.ClientAuthentication) bool {
 		return true
 	}
 	grant(c, id, agentRights(id))
+	return true
+}
+
+// admitSite lets the server of a site in. It is told nothing where it is not welcome: NATS has no words for that.
+func (d *door) admitSite(c server.ClientAuthentication, m registeredMember, from string) bool {
+	if m.Revoked {
+		d.log.Warn("the server of a site was refused: its membership was revoked", "id", m.ID, "name", m.Name, "from", from)
+		return false
+	}
+	d.sit(m.ID, seat{client: c.GetID(), from: from, version: m.Version})
+	u := siteRights().user(m.ID)
+	u.Account = d.account() // which NATS gives clients by itself, and servers of sites not
+	c.RegisterUser(u)
 	return true
 }
 
@@ -115,7 +128,10 @@ func (d *door) admitGuest(c server.ClientAuthentication, token, from string) boo
 }
 
 // grant gives a connection its rights.
-func grant(c server.ClientAuthentication, name string, r rights) {
+func grant(c server.ClientAuthentication, name string, r rights) { c.RegisterUser(r.user(name)) }
+
+// user is how NATS is told of rights.
+func (r rights) user(name string) *server.User {
 	p := &server.Permissions{
 		Publish:   &server.SubjectPermission{Allow: r.publish},
 		Subscribe: &server.SubjectPermission{Allow: r.subscribe},
@@ -123,7 +139,7 @@ func grant(c server.ClientAuthentication, name string, r rights) {
 	if r.answers {
 		p.Response = &server.ResponsePermission{MaxMsgs: 1, Expires: answerWithin}
 	}
-	c.RegisterUser(&server.User{Username: name, Permissions: p})
+	return &server.User{Username: name, Permissions: p}
 }
 
 // answerWithin is how long an agent may take for an answer.

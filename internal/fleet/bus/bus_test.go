@@ -78,7 +78,9 @@ func (r *recorder) wait(t testing.TB, text string) {
 	}
 }
 
-func (r *recorder) logger() *slog.Logger { return slog.New(slog.NewTextHandler(r, nil)) }
+func (r *recorder) logger() *slog.Logger {
+	return slog.New(slog.NewTextHandler(r, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
 
 // patience is how long a test waits for what must come: long enough for a machine that does other things.
 const patience = time.Minute
@@ -419,10 +421,75 @@ func TestFiles(t *testing.T) {
 				t.Errorf("it left something: %v", err)
 			}
 		}
-		if _, err := a.PutFile(within(t), filepath.Join(dir, "1")); err == nil {
-			t.Error("an agent brings a file")
+	})
+}
+
+// TestAgentBringsFiles has an agent, which may not speak to the store, bring files to it.
+func TestAgentBringsFiles(t *testing.T) {
+	everywhere(t, func(t *testing.T, m meeting) {
+		l, a := connected(t, m.leader(t), DialOptions{}), connected(t, m.agent(t, "a"), DialOptions{})
+		dir := t.TempDir()
+		for _, size := range []int{0, 1, 2 * pieceSize, 3*pieceSize + 17} {
+			data := make([]byte, size)
+			_, _ = rand.Read(data)
+			path := filepath.Join(dir, fmt.Sprint(size))
+			if err := os.WriteFile(path, data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			digest := must[string](t)(a.PutFile(within(t), path))
+			sent := stored(t, l)
+			if again := must[string](t)(a.PutFile(within(t), path)); again != digest || stored(t, l) != sent {
+				t.Errorf("%d bytes were sent again", size)
+			}
+			if err := l.GetFile(within(t), digest, path+".got"); err != nil {
+				t.Fatal(err)
+			}
+			if b := must[[]byte](t)(os.ReadFile(path + ".got")); !bytes.Equal(b, data) {
+				t.Errorf("%d bytes came back as others", size)
+			}
+		}
+		// What is not what it says it is, and what is more than it says, never gets into the store.
+		none := strings.Repeat("0", 64)
+		for _, u := range []upload{{Digest: none, Size: 3}, {Digest: none, Size: 2}, {Digest: "../x", Size: 3}, {Digest: none, Size: mostUpload + 1}} {
+			answer := uploaded{}
+			for ctx := within(t); !answer.Done && answer.Wrong == ""; {
+				answer = must[uploaded](t)(depot{a}.askUpload(ctx, uploadAsk, u, []byte("abc")))
+			}
+			if answer.Done || answer.Wrong == "" {
+				t.Errorf("%+v is taken: %+v", u, answer)
+			}
+		}
+		if err := l.GetFile(within(t), none, filepath.Join(dir, "none")); err == nil {
+			t.Error("a wrong file is in the store")
 		}
 	})
+}
+
+// TestUploadGoesOn cuts the connection under a file that an agent brings.
+func TestUploadGoesOn(t *testing.T) {
+	s := startHub(t, Options{Dir: t.TempDir(), Listen: "127.0.0.1:0"})
+	id := join(t, s, "a")
+	cuts := 0
+	a := connected(t, id, DialOptions{Back: func() {
+		if cuts++; cuts < 3 {
+			s.door.leave(id.ID)
+		}
+	}})
+	data := bytes.Repeat([]byte("some of a file "), 5*pieceSize/10)
+	path := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.door.leave(id.ID)
+	digest := must[string](t)(a.PutFile(within(t), path))
+	l := must[*Conn](t)(s.Dial(within(t), DialOptions{}))
+	t.Cleanup(l.Close)
+	if err := l.GetFile(within(t), digest, path+".got"); err != nil {
+		t.Fatal(err)
+	}
+	if left := must[[]os.DirEntry](t)(os.ReadDir(filepath.Join(s.o.Dir, "uploads"))); len(left) != 0 {
+		t.Errorf("of the upload is left %v", left)
+	}
 }
 
 // stored is the last number of the store of files: how much was ever sent there.

@@ -13,6 +13,8 @@ import (
 	"log/slog"
 	mathrand "math/rand/v2"
 	"net"
+	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -44,6 +46,8 @@ type Conn struct {
 	js       jetstream.JetStream
 
 	wrong atomic.Pointer[PinError] // of the last try
+
+	uploading sync.Mutex // one file of an agent comes at a time
 
 	mu      sync.Mutex
 	link    context.Context // ends when the connection breaks
@@ -83,17 +87,15 @@ func Dial(ctx context.Context, id Identity, o DialOptions) (*Conn, error) {
 
 // standIn does for an outside server what an embedded hub does for itself.
 func (c *Conn) standIn(ctx context.Context) error {
-	if err := c.makeStores(ctx); err != nil {
+	if err := (depot{c}).makeStores(ctx); err != nil {
 		return err
 	}
-	stop, err := c.serveFiles()
-	if err != nil {
-		return err
-	}
+	serve, err := depot{c}.serveFiles()
+	take, err2 := depot{c}.takeFiles(filepath.Join(os.TempDir(), "perflab-fleet-"+c.instance))
 	c.mu.Lock()
-	c.stops = append(c.stops, stop)
+	c.stops = append(c.stops, serve, take)
 	c.mu.Unlock()
-	return nil
+	return errors.Join(err, err2)
 }
 
 // dial connects and asks nothing.
@@ -229,7 +231,7 @@ func (c *Conn) connectError(ctx context.Context, err error) error {
 // greet asks an embedded hub whether this process is welcome. An outside server has nobody to ask: there the
 // versions are told with each message.
 func (c *Conn) greet(ctx context.Context) error {
-	if c.id.outside() || c.id.ID == "hub" {
+	if c.id.outside() || c.id.ID == hubID {
 		return nil
 	}
 	b, err := json.Marshal(hello{c.us.version, c.us.protocol, c.instance})

@@ -9,8 +9,13 @@
 //
 // Who may what: an agent subscribes to what it shall do (Do) and to its own inbox, publishes what it
 // has to say (Up), and answers who asked it, once. It does not speak to JetStream: the server answers
-// to whatever subject a request names, so who may ask it can make it speak to others. Files come to an
-// agent from the hub, which reads them for it. A leader may do everything below "fleet.".
+// to whatever subject a request names, so who may ask it can make it speak to others. Files go between an
+// agent and the hub's own connection, which reads and writes them for it; on a server that is not perflab's,
+// a leader's. A leader may do everything below "fleet.". Leases and numbers are for leaders.
+//
+// The server of a site (Options.Leaf) has members and leaders of its own, and passes on what its agents and the
+// hub's leaders say to each other, and nothing else. The hub does not know a site's agents, so it trusts the
+// site's server to speak for any agent. Files come from the hub.
 //
 // Invariants: an agent's messages come from who their subject names, for the server lets no other
 // publish there; an answer goes to the inbox of who asked and nowhere else; a connection to an embedded

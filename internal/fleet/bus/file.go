@@ -50,11 +50,9 @@ func (e *MissingError) Error() string {
 	return fmt.Sprintf("the hub has no file with the SHA-256 %s (any more: it keeps files for %d days): bring it there again", e.Digest, keepFiles/(24*time.Hour))
 }
 
-// PutFile brings a file to the hub and says its SHA-256 in hexadecimal. What is there already is not sent. For leaders.
+// PutFile brings a file to the hub and says its SHA-256 in hexadecimal. What is there already is not sent. While the
+// connection is away an agent waits, for as long as its context lets it.
 func (c *Conn) PutFile(ctx context.Context, path string) (digest string, err error) {
-	if err := c.leaders("bringing a file to the hub"); err != nil {
-		return "", err
-	}
 	f, err := os.Open(path)
 	if err != nil {
 		return "", err
@@ -69,18 +67,27 @@ func (c *Conn) PutFile(ctx context.Context, path string) (digest string, err err
 		return "", fmt.Errorf("%s is larger than %d GiB, the most that the hub keeps: copy it to the agents yourself", path, mostFile>>30)
 	}
 	digest = hex.EncodeToString(sum.Sum(nil))
-	there, err := c.lasting(ctx, digest)
-	if err == nil && !there {
-		err = c.send(ctx, f, digest, contents{size, pieces(size)})
-	}
-	if err != nil {
+	if err := (depot{c}).bring(ctx, f, digest, size); err != nil {
 		return "", fmt.Errorf("bring %s to the hub: %w", path, err)
 	}
 	return digest, nil
 }
 
+func (c depot) bring(ctx context.Context, f *os.File, digest string, size int64) error {
+	if c.id.Role == Agent { // which may not speak to the store
+		c.uploading.Lock() // of an agent the hub takes one file at a time
+		defer c.uploading.Unlock()
+		return c.upload(ctx, f, digest, size)
+	}
+	there, err := c.lasting(ctx, digest)
+	if err == nil && !there {
+		err = c.send(ctx, f, digest, contents{size, pieces(size)})
+	}
+	return err
+}
+
 // lasting says that the hub has a file and will have it for long enough. It forgets the oldest piece first.
-func (c *Conn) lasting(ctx context.Context, digest string) (bool, error) {
+func (c depot) lasting(ctx context.Context, digest string) (bool, error) {
 	s, err := c.js.Stream(ctx, stream)
 	if err != nil {
 		return false, c.stored(err)
@@ -103,7 +110,7 @@ func (c *Conn) lasting(ctx context.Context, digest string) (bool, error) {
 }
 
 // send sends all pieces and then the contents. A file that changes meanwhile is not finished.
-func (c *Conn) send(ctx context.Context, f *os.File, digest string, what contents) error {
+func (c depot) send(ctx context.Context, f *os.File, digest string, what contents) error {
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
@@ -145,7 +152,7 @@ func (c *Conn) send(ctx context.Context, f *os.File, digest string, what content
 }
 
 // acknowledged waits until the hub has a piece on its disk.
-func (c *Conn) acknowledged(ctx context.Context, ack jetstream.PubAckFuture) error {
+func (c depot) acknowledged(ctx context.Context, ack jetstream.PubAckFuture) error {
 	c.mu.Lock()
 	link := c.link
 	c.mu.Unlock()
@@ -169,7 +176,7 @@ func (c *Conn) GetFile(ctx context.Context, digest, path string) error {
 	}
 	err := durable.Replace(path, func(w io.Writer) error {
 		sum := sha256.New()
-		if err := c.fetch(ctx, digest, io.MultiWriter(w, sum)); err != nil {
+		if err := (depot{c}).fetch(ctx, digest, io.MultiWriter(w, sum)); err != nil {
 			return err
 		}
 		if have := hex.EncodeToString(sum.Sum(nil)); have != digest {
@@ -190,7 +197,7 @@ type piece struct {
 }
 
 // fetch writes all pieces in their order, and asks for the next ones meanwhile.
-func (c *Conn) fetch(ctx context.Context, digest string, w io.Writer) error {
+func (c depot) fetch(ctx context.Context, digest string, w io.Writer) error {
 	b, err := c.ask(ctx, contentsSubject(digest))
 	if err != nil {
 		return err
@@ -232,14 +239,14 @@ func (c *Conn) fetch(ctx context.Context, digest string, w io.Writer) error {
 }
 
 // ask asks for what lies under a subject of files until it comes: a leader itself, an agent whoever serves files.
-func (c *Conn) ask(ctx context.Context, subject string) ([]byte, error) {
+func (c depot) ask(ctx context.Context, subject string) ([]byte, error) {
 	for try := 0; ; try++ {
 		var b []byte
 		var err error
 		if c.id.Role == Leader {
 			b, err = c.read(ctx, subject)
 		} else {
-			b, err = c.askOther(ctx, subject)
+			b, err = c.askFor(ctx, Up(c.id.ID, fileAsk), []byte(subject[len(files):]))
 		}
 		if err == nil && len(b) == 0 {
 			return nil, &MissingError{digestOf(subject)}
@@ -247,10 +254,8 @@ func (c *Conn) ask(ctx context.Context, subject string) ([]byte, error) {
 		if err == nil || ctx.Err() != nil || !passing(err) {
 			return b, err
 		}
-		select {
-		case <-ctx.Done():
-			return nil, errors.Join(err, context.Cause(ctx))
-		case <-time.After(pause(try)):
+		if rested := rest(ctx, try); rested != nil {
+			return nil, errors.Join(err, rested)
 		}
 	}
 }
@@ -263,14 +268,14 @@ func passing(err error) bool {
 // askWithin is how long a piece may take before it is asked for again.
 const askWithin = 20 * time.Second
 
-func (c *Conn) askOther(ctx context.Context, subject string) ([]byte, error) {
+func (c depot) askFor(ctx context.Context, subject string, data []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
-	return c.request(ctx, Up(c.id.ID, fileAsk), []byte(subject[len(files):]))
+	return c.request(ctx, subject, data)
 }
 
 // read takes what lies under a subject out of the hub's store; nothing where there is nothing.
-func (c *Conn) read(ctx context.Context, subject string) ([]byte, error) {
+func (c depot) read(ctx context.Context, subject string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
 	s, err := c.js.Stream(ctx, stream)
@@ -296,7 +301,7 @@ func digestOf(subject string) string {
 var partForm = regexp.MustCompile(`^[0-9a-f]{64}\.(contents|[0-9]{1,9})$`)
 
 // serveFiles reads files for agents, which may not ask the store itself.
-func (c *Conn) serveFiles() (stop func(), err error) {
+func (c depot) serveFiles() (stop func(), err error) {
 	return c.subscribe(Up("*", fileAsk), "files", sameVersion, func(m Message) {
 		if !partForm.Match(m.Data) {
 			c.o.Log.Warn("an agent asks for something that is no part of a file", "agent", m.From)

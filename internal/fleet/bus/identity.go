@@ -30,10 +30,14 @@ type Role string
 const (
 	Agent  Role = "agent"  // does what it is told
 	Leader Role = "leader" // tells agents what to do
+	Site   Role = "site"   // a server that passes on what its agents and a hub say to each other
 )
 
 // leaderID stands for a leader where a member is named.
 const leaderID = "leader"
+
+// hubID stands for the hub's own connection.
+const hubID = "hub"
 
 // Identity is who a process is on a hub, with the secret that proves it. It shows no secret however it is printed.
 type Identity struct {
@@ -46,6 +50,7 @@ type Identity struct {
 	fingerprint string // of the hub's certificate authority; "": an outside server
 	ca          string // file with who signs for an outside server; "": who the system trusts
 	invitation  string // the one it joined by
+	sites       string // of a site: where at the hub it connects
 	plain       bool   // an outside server without TLS, on loopback
 
 	local nats.InProcessConnProvider // the hub of this process; nil: over the network
@@ -74,10 +79,11 @@ type kept struct {
 	Seed        string `json:"seed"`
 	Fingerprint string `json:"fingerprint"`
 	Invitation  string `json:"invitation,omitempty"`
+	Sites       string `json:"sites,omitempty"`
 }
 
 func (i Identity) keep(path string) error {
-	b, err := json.MarshalIndent(kept{i.ID, i.Name, i.Role, i.Addr, i.seed, i.fingerprint, i.invitation}, "", "  ")
+	b, err := json.MarshalIndent(kept{i.ID, i.Name, i.Role, i.Addr, i.seed, i.fingerprint, i.invitation, i.sites}, "", "  ")
 	if err != nil {
 		return err
 	}
@@ -116,8 +122,8 @@ func load(path string) (Identity, error) {
 	if err := json.Unmarshal(b, &k); err != nil {
 		return Identity{}, fmt.Errorf("%s is no identity of a fleet: %w", path, err)
 	}
-	i := Identity{ID: k.ID, Name: k.Name, Role: k.Role, Addr: k.Addr, seed: k.Seed, fingerprint: k.Fingerprint, invitation: k.Invitation}
-	if _, err := i.key(); err != nil || i.ID == "" || i.fingerprint == "" || i.Role != Agent && i.Role != Leader {
+	i := Identity{ID: k.ID, Name: k.Name, Role: k.Role, Addr: k.Addr, seed: k.Seed, fingerprint: k.Fingerprint, invitation: k.Invitation, sites: k.Sites}
+	if _, err := i.key(); err != nil || i.ID == "" || i.fingerprint == "" || filepath.Base(path) != i.Role.file() {
 		return Identity{}, fmt.Errorf("%s is no whole identity of a fleet: join again", path)
 	}
 	return i, nil

@@ -23,6 +23,7 @@ import (
 type Invite struct {
 	Host  string        // by which the new machine reaches the hub; "": an address of this machine
 	Lasts time.Duration // 0: an hour
+	Site  bool          // for the server of a site, not for an agent
 }
 
 // Invite makes a join URL, perflab://HOST:PORT/#TOKEN.FINGERPRINT, whose token is used once, and ends.
@@ -31,11 +32,14 @@ func (s *Server) Invite(i Invite) (string, error) {
 	if err != nil {
 		return "", field.Errorf("listen", "the hub listens at no address, so nobody can join: give it one, like 0.0.0.0:7422")
 	}
+	if err := s.inviteSite(i); err != nil {
+		return "", err
+	}
 	if i.Lasts < 0 {
 		return "", field.Errorf("lasts", "an invitation must last some time, like an hour")
 	}
 	host := cmp.Or(i.Host, hostFor(listen))
-	token, err := s.door.register.invite(cmp.Or(i.Lasts, time.Hour), false)
+	token, err := s.door.register.invite(cmp.Or(i.Lasts, time.Hour), i.Site)
 	if err != nil {
 		return "", err
 	}
@@ -80,7 +84,7 @@ func parseJoin(text string) (place, error) {
 		return place{}, field.Errorf("join", "that is no join URL: it must look like perflab://HOST:PORT/#TOKEN.FINGERPRINT, as the hub printed it")
 	}
 	token, fingerprint, _ := strings.Cut(u.Fragment, ".")
-	if u.Hostname() == "" || u.Port() == "" || !tokenForm.MatchString(token) || !fingerprintForm.MatchString(fingerprint) {
+	if host, port, err := net.SplitHostPort(u.Host); err != nil || host == "" || port == "" || !tokenForm.MatchString(token) || !fingerprintForm.MatchString(fingerprint) {
 		return place{}, field.Errorf("join", "the join URL is not whole: it must look like perflab://HOST:PORT/#TOKEN.FINGERPRINT, in quotes so that the shell keeps what is after #")
 	}
 	return place{u.Host, token, fingerprint}, nil
@@ -92,6 +96,7 @@ type joining struct {
 	Name      string `json:"name"`
 	Version   string `json:"version"`
 	Protocol  int    `json:"protocol"`
+	Site      bool   `json:"site,omitempty"`
 	Signature []byte `json:"signature"` // of the invitation by the key
 }
 
@@ -99,6 +104,7 @@ type joining struct {
 type joined struct {
 	ID     string `json:"id,omitempty"`
 	Name   string `json:"name,omitempty"`
+	Sites  string `json:"sites,omitempty"` // port for servers of sites
 	Reason Reason `json:"reason,omitempty"`
 	Text   string `json:"text,omitempty"`
 }
@@ -109,6 +115,15 @@ func signedText(hash string) []byte { return []byte("perflab joins " + hash) }
 // Join makes a key, trades the token of a join URL for membership, and keeps the identity in dir/identity.json.
 // Where it was cut off, or has joined by this URL before, it goes on with the key it has: that is the same member.
 func Join(ctx context.Context, joinURL, dir, name string) (Identity, error) {
+	return joinAs(ctx, joinURL, dir, name, Agent)
+}
+
+// file is where an identity is kept.
+func (r Role) file() string {
+	return map[Role]string{Agent: identityFile, Leader: leaderFile, Site: siteFile}[r]
+}
+
+func joinAs(ctx context.Context, joinURL, dir, name string, role Role) (Identity, error) {
 	p, err := parseJoin(joinURL)
 	if err != nil {
 		return Identity{}, err
@@ -116,7 +131,8 @@ func Join(ctx context.Context, joinURL, dir, name string) (Identity, error) {
 	if name == "" || len(name) > 200 {
 		return Identity{}, field.Errorf("name", "a member needs a name of up to 200 bytes")
 	}
-	old, err := Load(dir)
+	path := filepath.Join(dir, role.file())
+	old, err := load(path)
 	hash := hashOf(p.token)
 	switch {
 	case err != nil && !notThere(err):
@@ -124,7 +140,7 @@ func Join(ctx context.Context, joinURL, dir, name string) (Identity, error) {
 	case err == nil && old.invitation == hash && old.fingerprint == p.fingerprint:
 		return old, nil
 	}
-	id := Identity{Name: name, Role: Agent, Addr: p.addr, fingerprint: p.fingerprint, invitation: hash}
+	id := Identity{Name: name, Role: role, Addr: p.addr, fingerprint: p.fingerprint, invitation: hash}
 	if id.seed, err = joinSeed(dir, old, p); err != nil {
 		return Identity{}, err
 	}
@@ -132,8 +148,8 @@ func Join(ctx context.Context, joinURL, dir, name string) (Identity, error) {
 	if err != nil {
 		return Identity{}, err
 	}
-	id.ID, id.Name = a.ID, a.Name
-	if err := id.keep(filepath.Join(dir, identityFile)); err != nil {
+	id.ID, id.Name, id.sites = a.ID, a.Name, withHost(p.addr, a.Sites)
+	if err := id.keep(path); err != nil {
 		return Identity{}, fmt.Errorf("keep the identity: %w", err)
 	}
 	_ = os.Remove(filepath.Join(dir, joiningFile)) // what is left of it has the same key
@@ -171,7 +187,7 @@ func askToJoin(ctx context.Context, id Identity, p place) (joined, error) {
 		return joined{}, err
 	}
 	us := speaks("")
-	j := joining{Name: id.Name, Version: us.version, Protocol: us.protocol}
+	j := joining{Name: id.Name, Version: us.version, Protocol: us.protocol, Site: id.Role == Site}
 	if j.Key, err = pair.PublicKey(); err != nil {
 		return joined{}, err
 	}
@@ -208,6 +224,9 @@ func (s *Server) answerJoin(m Message) {
 	short := strings.TrimPrefix(m.Subject, joins)
 	member, err := s.join(short, m.Data)
 	a := joined{ID: member.ID, Name: member.Name}
+	if member.Site {
+		a.Sites = s.sitePort()
+	}
 	if err != nil {
 		a = refusedJoin(err)
 		s.o.Log.Warn("a machine was not let into the fleet", "name", member.Name, "why", a.Text)
@@ -241,7 +260,7 @@ func (s *Server) join(short string, data []byte) (registeredMember, error) {
 	if err := json.Unmarshal(data, &j); err != nil {
 		return registeredMember{}, fmt.Errorf("what it said cannot be read: %w", err)
 	}
-	m := registeredMember{ID: agentID(j.Key), Name: j.Name, Key: j.Key, Version: j.Version}
+	m := registeredMember{ID: agentID(j.Key), Name: j.Name, Key: j.Key, Version: j.Version, Site: j.Site}
 	if r := s.door.us.refuse(speaker{j.Protocol, j.Version}); r != nil {
 		return m, r
 	}

@@ -137,12 +137,16 @@ func (r *register) join(short string, m registeredMember) (registeredMember, err
 		return m, &RefusedError{Invitation, "this invitation was used by another machine: ask for a new one, and if no machine of yours has used it, revoke the member that joined by it"}
 	case i.UsedBy == m.Key && member >= 0:
 		return r.kept.Members[member], nil
+	case i.Site != m.Site && i.Site:
+		return m, &RefusedError{Invitation, "this invitation is for the server of a site, and not for an agent: ask for another"}
+	case i.Site != m.Site:
+		return m, &RefusedError{Invitation, "this invitation is for an agent, and not for the server of a site: ask for another"}
 	case time.Now().After(i.Ends):
 		return m, &RefusedError{Invitation, "this invitation has ended: ask for a new one"}
 	case slices.ContainsFunc(r.kept.Members, func(o registeredMember) bool { return o.ID == m.ID && o.Key != m.Key }):
 		return m, &RefusedError{Invitation, "another machine has the ID of this one's key already: join again, with a new key"}
 	}
-	m.Joined, m.Site = time.Now().Truncate(time.Second), i.Site
+	m.Joined = time.Now().Truncate(time.Second)
 	return m, r.change(func(k *registered) {
 		k.Invitations[at].UsedBy = m.Key
 		k.Members = slices.DeleteFunc(k.Members, func(o registeredMember) bool { return o.Key == m.Key })

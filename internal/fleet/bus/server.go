@@ -22,6 +22,8 @@ import (
 type Options struct {
 	Dir     string // keys, members, and what NATS keeps
 	Listen  string // "host:port", port 0: one that is free; "": none, for this process alone
+	Leaves  string // "host:port" where servers of sites connect; "": nowhere
+	Leaf    string // an invitation of the hub whose site this server is; needed once, and kept in Dir
 	Version string // of perflab; "": this program's
 	Log     *slog.Logger
 }
@@ -37,14 +39,16 @@ const (
 
 // Server is a hub: the place where agents and leaders meet.
 type Server struct {
-	o       Options
-	nats    *server.Server
-	door    *door
-	ca      *authority
-	lock    *os.File
-	own     *Conn  // the hub's
-	leader  string // seed of the leaders of this machine
-	unserve []func()
+	o           Options
+	nats        *server.Server
+	natsOptions *server.Options
+	door        *door
+	ca          *authority
+	lock        *os.File
+	own         *Conn  // the hub's
+	leader      string // seed of the leaders of this machine
+	site        bool   // it passes on what its agents and a hub say to each other
+	unserve     []func()
 }
 
 // Start starts a hub. One directory has one at a time.
@@ -80,15 +84,17 @@ func (s *Server) start() error {
 	if s.door, err = openDoor(s.o, hubSeed, s.leader); err != nil {
 		return err
 	}
-	options, err := s.options()
-	if err != nil {
+	if s.natsOptions, err = s.options(); err != nil {
 		return err
 	}
-	if s.nats, err = server.NewServer(options); err != nil {
+	if s.nats, err = server.NewServer(s.natsOptions); err != nil {
 		return err
 	}
 	s.door.cut = func(client uint64) { _ = s.nats.DisconnectClientByID(client) } // an error: it is gone already
-	s.door.connected = func(client uint64) bool { return s.nats.GetClient(client) != nil }
+	s.door.connected = func(client uint64) bool {
+		return s.nats.GetClient(client) != nil || s.nats.GetLeafNode(client) != nil
+	}
+	s.door.account = s.nats.GlobalAccount
 	s.nats.SetLoggerV2(serverLog{s.o.Log}, false, false, false)
 	s.nats.Start()
 	if !s.nats.ReadyForConnections(startWithin) {
@@ -151,13 +157,16 @@ func (s *Server) options() (*server.Options, error) {
 		return nil, err
 	}
 	o := &server.Options{
-		ServerName: "perflab", DontListen: s.o.Listen == "", NoSigs: true,
+		ServerName: "perflab-" + s.Fingerprint()[:16], DontListen: s.o.Listen == "", NoSigs: true,
 		TLSConfig: tls, TLSHandshakeFirst: true, TLSTimeout: 10, AuthTimeout: 10,
 		CustomClientAuthentication: s.door, AlwaysEnableNonce: true,
-		JetStream: true, StoreDir: filepath.Join(s.o.Dir, "jetstream"), SyncAlways: true, JetStreamMaxMemory: mostPending,
+		JetStream: true, StoreDir: s.o.Dir, SyncAlways: true, JetStreamMaxMemory: mostPending,
 		DisableJetStreamBanner: true,
 		PingInterval:           pingEvery, MaxPingsOut: pingsOut, MaxPending: mostPending, MaxPayload: mostMessage,
 		WriteDeadline: 10 * time.Second,
+	}
+	if err := errors.Join(s.listenForSites(o), s.joinHub(o)); err != nil {
+		return nil, err
 	}
 	if s.o.Listen == "" {
 		return o, nil
@@ -166,30 +175,36 @@ func (s *Server) options() (*server.Options, error) {
 	return o, err
 }
 
-// splitListen takes an address to listen at apart; port 0 is NATS's -1.
+// splitListen takes an address to listen at apart; port 0 is NATS's -1. Whether one can listen there is tried here,
+// since NATS would say it to nobody and wait.
 func splitListen(path, address string) (string, int, error) {
 	host, p, err := net.SplitHostPort(address)
 	port, number := strconv.ParseUint(p, 10, 16)
 	if err != nil || number != nil {
 		return "", 0, field.Errorf(path, "%q is no address to listen at, like 0.0.0.0:7422", address)
 	}
-	if port == 0 {
-		return cmp.Or(host, "0.0.0.0"), server.RANDOM_PORT, nil
+	host = cmp.Or(host, "0.0.0.0")
+	l, err := net.Listen("tcp", net.JoinHostPort(host, p))
+	if err != nil {
+		return "", 0, field.Errorf(path, "cannot listen at %s: %v", address, err)
 	}
-	return cmp.Or(host, "0.0.0.0"), int(port), nil
+	if port == 0 {
+		return host, server.RANDOM_PORT, l.Close()
+	}
+	return host, int(port), l.Close()
 }
 
 // serve connects the hub to itself and answers what members ask of it.
 func (s *Server) serve(seed string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), startWithin)
 	defer cancel()
-	me := Identity{ID: "hub", Name: "hub", Role: Leader, seed: seed, local: s.nats}
+	me := Identity{ID: hubID, Name: hubID, Role: Leader, seed: seed, local: s.nats}
 	own, err := dial(ctx, me, DialOptions{Version: s.o.Version, Log: s.o.Log})
 	if err != nil {
 		return fmt.Errorf("connect the hub to itself: %w", err)
 	}
 	s.own = own
-	if err := own.makeStores(ctx); err != nil {
+	if err := (depot{own}).makeStores(ctx); err != nil {
 		return err
 	}
 	for subject, f := range map[string]func(Message){hellos + "*": s.answerHello, joins + "*": s.answerJoin} {
@@ -199,9 +214,13 @@ func (s *Server) serve(seed string) error {
 		}
 		s.unserve = append(s.unserve, stop)
 	}
-	stop, err := own.serveFiles()
-	s.unserve = append(s.unserve, stop)
-	return err
+	if s.site {
+		return nil // the hub has the files
+	}
+	serve, err := depot{own}.serveFiles()
+	take, err2 := depot{own}.takeFiles(filepath.Join(s.o.Dir, "uploads"))
+	s.unserve = append(s.unserve, serve, take)
+	return errors.Join(err, err2)
 }
 
 // keepLeader writes the identity of the leaders of this machine, who reach the hub over loopback if it is there.

@@ -430,6 +430,25 @@ func TestNotAllowed(t *testing.T) {
 	}
 }
 
+// TestTakenAddress has a hub listen where something listens: it says so at once.
+func TestTakenAddress(t *testing.T) {
+	l := must[net.Listener](t)(net.Listen("tcp", "127.0.0.1:0"))
+	defer l.Close()
+	for field, o := range map[string]Options{"listen": {Listen: l.Addr().String()}, "leaves": {Leaves: l.Addr().String()}} {
+		o.Dir = t.TempDir()
+		s, err := Start(o)
+		if err == nil {
+			_ = s.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), "cannot listen at "+l.Addr().String()) {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+	if _, err := Start(Options{Dir: t.TempDir(), Listen: "nowhere"}); err == nil || !strings.Contains(err.Error(), "is no address to listen at") {
+		t.Errorf("nowhere: %v", err)
+	}
+}
+
 func TestHostFor(t *testing.T) {
 	for listen, want := range map[string]string{"192.0.2.1": "192.0.2.1", "hub.example.com": "hub.example.com", "127.0.0.1": "127.0.0.1"} {
 		if got := hostFor(listen); got != want {

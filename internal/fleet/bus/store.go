@@ -15,8 +15,11 @@ const (
 	files  = "fleet.files."
 )
 
+// depot is what of a connection has to do with the store of files: a leader speaks to it, an agent to whoever does so for it.
+type depot struct{ *Conn }
+
 // makeStores makes what the hub keeps, or finds it there.
-func (c *Conn) makeStores(ctx context.Context) error {
+func (c depot) makeStores(ctx context.Context) error {
 	_, err := c.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{
 		Bucket: bucket, Description: "perflab: leases and numbers of the fleet", LimitMarkerTTL: time.Hour, Storage: jetstream.FileStorage,
 	})

@@ -14,8 +14,14 @@ const (
 	joins  = "fleet.join."  // and where somebody with an invitation asks to be a member
 )
 
-// inbox begins the subjects to which a member gets its answers.
-func inbox(id string) string { return "fleet.in." + id }
+// inbox begins the subjects to which a member gets its answers. Agents' are apart from the others', so that one
+// pattern can stand for all of them: NATS mixes up the directions of what is denied to the server of a site.
+func inbox(id string) string {
+	if id == leaderID || id == hubID || strings.HasPrefix(id, guest("")) {
+		return "fleet.in." + id
+	}
+	return agents + id + ".in"
+}
 
 // guest is the name of a connection that has an invitation only.
 func guest(invitation string) string { return "join-" + invitation }

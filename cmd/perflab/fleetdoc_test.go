@@ -1,0 +1,47 @@
+package main
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestFleetDocument: every command of docs/fleet.md is one that the script fleet.txtar runs, word by
+// word but for names of machines, ports and tokens.
+func TestFleetDocument(t *testing.T) {
+	t.Parallel()
+	read := func(path string) string {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	placed := regexp.MustCompile(`'?perflab://\S+|\$JOIN\d|lab\.example\.org|http://\S+:\S+|\S*:(7422|\$HUB)\b`)
+	words := func(line string) []string {
+		return strings.Fields(placed.ReplaceAllString(line, "PLACE"))
+	}
+	var run [][]string
+	for line := range strings.Lines(read("testdata/script/fleet.txtar")) {
+		if _, command, ok := strings.Cut(line, "perflab "); ok {
+			run = append(run, words(strings.ReplaceAll(command, "127.0.0.1 ", "PLACE ")))
+		}
+	}
+	commands := 0
+	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(read("../../docs/fleet.md"), -1) {
+		for line := range strings.Lines(block[1]) {
+			want := words(strings.TrimPrefix(strings.TrimSpace(line), "perflab "))
+			commands++
+			if !slices.ContainsFunc(run, func(got []string) bool {
+				return !slices.ContainsFunc(want, func(w string) bool { return !slices.Contains(got, w) })
+			}) {
+				t.Errorf("no script runs %q", strings.TrimSpace(line))
+			}
+		}
+	}
+	if commands < 6 {
+		t.Errorf("docs/fleet.md has %d commands", commands)
+	}
+}

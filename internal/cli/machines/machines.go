@@ -1,0 +1,113 @@
+// Package machines has the commands of a fleet: agent, by which a machine takes part, and fleet, which shows
+// who does, lets machines join and removes them, and runs a hub where no laboratory's server does.
+package machines
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/pflag"
+
+	"perflab/internal/cli/console"
+	"perflab/internal/fleet"
+	"perflab/internal/fleet/bus"
+)
+
+// hubVariable names the hub for commands that lead a fleet.
+const hubVariable = "PERFLAB_HUB"
+
+// Hub is where a command meets its fleet.
+type Hub struct {
+	dir      string
+	seed, ca string
+}
+
+// Add adds the flags that name the hub.
+func (h *Hub) Add(fs *pflag.FlagSet) {
+	fs.StringVar(&h.dir, "hub", "", "where the fleet meets: the directory of a hub on this machine, or the address of an outside NATS server, tls://host:4222 (default "+hubVariable+", else that of perflab serve here)")
+	fs.StringVar(&h.seed, "hub-seed", "", "with an outside server: file with the seed of the leader's nkey")
+	fs.StringVar(&h.ca, "hub-ca", "", "with an outside server: file with the certificate of who signs for it (default who the system trusts)")
+}
+
+// HubFlags are the names of what Add adds.
+const HubFlags = "hub hub-seed hub-ca"
+
+// StateFolder is the hub's directory in that of a server's own things.
+const StateFolder = "fleet"
+
+// usualPlaces are where the server of a laboratory here keeps its hub.
+var usualPlaces = []string{"perflab-out/.perflab/server/fleet", "runs/.perflab/server/fleet", "fleet"}
+
+// identity is the leader's of a hub.
+func (h *Hub) identity(env console.Env) (bus.Identity, error) {
+	at := cmp.Or(h.dir, env.Getenv(hubVariable))
+	if isAddress(at) {
+		if h.seed == "" {
+			return bus.Identity{}, console.Usage(errors.New("an outside server wants to know who leads: give the file with the leader's seed by --hub-seed"))
+		}
+		return bus.Outside(at, h.seed, h.ca, bus.Leader)
+	}
+	if at == "" {
+		for _, dir := range usualPlaces {
+			if id, err := bus.LoadLeader(dir); err == nil {
+				return id, nil
+			}
+		}
+		return bus.Identity{}, console.Usage(fmt.Errorf("there is no fleet here: open one by perflab serve --fleet :7422 or perflab fleet hub, or name its directory by --hub or %s", hubVariable))
+	}
+	id, err := bus.LoadLeader(at)
+	if errors.Is(err, os.ErrNotExist) {
+		return id, console.Usage(fmt.Errorf("%s has no hub (no leader.json): name the directory that perflab fleet hub, or perflab serve --fleet, keeps it in", at))
+	}
+	return id, err
+}
+
+func isAddress(s string) bool {
+	for _, scheme := range []string{"tls://", "nats://", "ws://", "wss://"} {
+		if len(s) > len(scheme) && s[:len(scheme)] == scheme {
+			return true
+		}
+	}
+	return false
+}
+
+// Lead connects to the hub and listens to its agents, until close is called.
+func (h *Hub) Lead(ctx context.Context, env console.Env) (l *fleet.Leader, stop func(), err error) {
+	id, err := h.identity(env)
+	if err != nil {
+		return nil, nil, err
+	}
+	conn, err := bus.Dial(ctx, id, bus.DialOptions{Version: env.Version})
+	if err != nil {
+		return nil, nil, fmt.Errorf("connect to the fleet: %w", err)
+	}
+	say := func(text string) { fmt.Fprintf(env.Stderr, "perflab: %s\n", text) }
+	l, err = fleet.Lead(ctx, conn, fleet.Options{Who: who(), Version: env.Version, Say: say})
+	if err != nil {
+		conn.Close()
+		return nil, nil, err
+	}
+	return l, func() {
+		l.Close()
+		conn.Close()
+	}, nil
+}
+
+// who is the one who leads, in words.
+func who() string {
+	host, _ := os.Hostname() // "" says nothing
+	return cmp.Or(os.Getenv("USER"), "somebody") + " on " + cmp.Or(host, "a machine")
+}
+
+// agentDir is where an agent keeps its key, files and calls if no directory is named.
+func agentDir() (string, error) {
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		return "", console.Usage(errors.New("this user has no directory of its own: name one for the agent by --dir"))
+	}
+	return filepath.Join(dir, "perflab", "agent"), nil
+}
