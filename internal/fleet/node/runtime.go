@@ -31,7 +31,7 @@ var (
 const kind = "fleet"
 
 func (r *Runtime) launcher() deploy.Launcher {
-	return deploy.Launcher{Host: host{r}, Kind: kind, Bind: "127.0.0.1", Grace: r.process.Grace, Poll: r.process.Poll}
+	return deploy.Launcher{Host: host{r}, Kind: kind, Bind: "127.0.0.1", Forwarded: true, Grace: r.process.Grace, Poll: r.process.Poll}
 }
 
 // Start starts the replicas and waits until all are ready.
