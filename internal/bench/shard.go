@@ -92,6 +92,9 @@ func (s *Shard) Facts() result.Agent {
 	}
 }
 
+// Describe says in words what the whole load sends.
+func (s *Shard) Describe() string { return s.share.Describe() }
+
 // Open makes the connections that the first instant needs.
 func (s *Shard) Open(ctx context.Context) error { return openConnections(ctx, s.share, s.clients) }
 

@@ -137,21 +137,16 @@ func (x *run) close() {
 	}
 }
 
-// listen takes what the agents report of this load.
+// listen takes what the agents report of this load, each on a goroutine of its own.
 func (x *run) listen() error {
-	for word, f := range map[string]func(*member, bus.Message){order.Live: (*member).onLive, order.Calls: (*member).onCalls, order.End: (*member).onEnd} {
-		stop, err := x.l.conn.Handle(bus.Up("*", order.Of(word, x.epoch)), func(m bus.Message) {
-			i := slices.IndexFunc(x.all, func(w *member) bool { return w.ID == m.From })
-			if i < 0 {
-				x.l.log.Warn("somebody who is not of the load speaks of it", "agent", m.From, "subject", m.Subject)
-				return
+	for _, w := range x.all {
+		for word, f := range map[string]func(bus.Message){order.Live: w.onLive, order.Calls: w.onCalls, order.End: w.onEnd} {
+			stop, err := x.l.conn.Handle(bus.Up(w.ID, order.Of(word, x.epoch)), f)
+			if err != nil {
+				return fmt.Errorf("listen to the agents: %w", err)
 			}
-			f(x.all[i], m)
-		})
-		if err != nil {
-			return fmt.Errorf("listen to the agents: %w", err)
+			x.closes = append(x.closes, stop)
 		}
-		x.closes = append(x.closes, stop)
 	}
 	return nil
 }
@@ -250,8 +245,8 @@ func (x *run) hold(ctx context.Context) (wait func(), stop context.CancelFunc) {
 
 // Times of a start.
 const (
-	ahead           = 300 * time.Millisecond // of the start instant, for the order to arrive
-	aheadEach       = 2 * time.Millisecond   // and for each agent
+	ahead           = time.Second          // of the start instant, for the order to arrive and the first requests to be built
+	aheadEach       = 2 * time.Millisecond // and for each agent
 	exchangesBefore = 24
 	exchangesAfter  = 12
 )
@@ -327,14 +322,9 @@ func (x *run) finish(ctx context.Context) (load.Stats, *result.Fleet, error) {
 		}
 		return w.compare(after, exchangesAfter)
 	})
-	x.mu.Lock()
 	for _, w := range x.all {
-		for _, c := range w.calls.Finish(w.done.Batches) {
-			x.emit(c)
-		}
 		w.conclude()
 	}
-	x.mu.Unlock()
 	f := x.fleet()
 	stats := load.Stats{Start: x.at}
 	late := 0

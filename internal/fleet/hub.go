@@ -14,9 +14,13 @@ import (
 // machines, and see and remove those that joined.
 type Hub struct {
 	*bus.Server
-	conn  *bus.Conn
+	conn  *bus.Conn // of who leads here
+	own   *bus.Conn // that answers: a connection does not hear what it says itself
 	stops []func()
 }
+
+// Folder is the hub's directory in that of a server's own things.
+const Folder = "fleet"
 
 // What leaders ask a hub.
 const (
@@ -32,7 +36,12 @@ func OpenHub(ctx context.Context, o bus.Options) (*Hub, error) {
 		return nil, err
 	}
 	h := &Hub{Server: s}
-	if h.conn, err = s.Dial(ctx, bus.DialOptions{Version: o.Version, Log: o.Log}); err == nil {
+	for _, c := range []**bus.Conn{&h.conn, &h.own} {
+		if err == nil {
+			*c, err = s.Dial(ctx, bus.DialOptions{Version: o.Version, Log: o.Log})
+		}
+	}
+	if err == nil {
 		err = h.serve(o.Log)
 	}
 	if err != nil {
@@ -63,7 +72,7 @@ func (h *Hub) serve(log *slog.Logger) error {
 			return nil, h.Revoke(id)
 		},
 	} {
-		stop, err := h.conn.Handle(subject, func(m bus.Message) {
+		stop, err := h.own.Handle(subject, func(m bus.Message) {
 			v, err := f(m.Data)
 			if m.Reply == nil {
 				return
@@ -85,8 +94,10 @@ func (h *Hub) Close() error {
 	for _, stop := range h.stops {
 		stop()
 	}
-	if h.conn != nil {
-		h.conn.Close()
+	for _, c := range []*bus.Conn{h.conn, h.own} {
+		if c != nil {
+			c.Close()
+		}
 	}
 	return h.Server.Close()
 }

@@ -13,6 +13,7 @@ import (
 	"perflab/internal/fleet/order"
 	"perflab/internal/fleet/ship"
 	"perflab/internal/generator"
+	"perflab/internal/result"
 )
 
 // member is an agent at work for a run.
@@ -27,8 +28,10 @@ type member struct {
 	clocks sync.Mutex
 	track  clock.Track
 
-	// What it tells, guarded by run.mu.
+	taking sync.Mutex // before run.mu, where both are held
 	calls  *ship.Receiver
+
+	// What it tells, guarded by run.mu.
 	live   order.Progress
 	done   order.Done
 	isDone bool
@@ -138,23 +141,30 @@ func (w *member) onLive(m bus.Message) {
 	w.live = p
 }
 
-// onCalls takes a batch of calls.
+// onCalls takes a batch of calls: to decode it keeps no other agent waiting.
 func (w *member) onCalls(m bus.Message) {
+	w.taking.Lock()
 	seq, batch, err := order.ReadBatch(m.Data)
-	w.x.mu.Lock()
-	defer w.x.mu.Unlock()
 	if err == nil {
-		w.last = w.x.l.now()
-		calls, took := w.calls.Take(seq, batch)
-		err = took
-		for i := range calls {
-			calls[i].Agent = w.number + 1
-			w.x.job.Progress.Ended(&calls[i])
-			w.x.emit(calls[i])
-		}
+		var calls []result.Call
+		calls, err = w.calls.Take(seq, batch)
+		w.bring(calls)
 	}
+	w.taking.Unlock()
 	if m.Reply != nil {
 		_ = m.Reply(order.Answer(nil, err)) // else it comes again
+	}
+}
+
+// bring gives calls to the run.
+func (w *member) bring(calls []result.Call) {
+	w.x.mu.Lock()
+	defer w.x.mu.Unlock()
+	w.last = w.x.l.now()
+	for i := range calls {
+		calls[i].Agent = w.number + 1
+		w.x.job.Progress.Ended(&calls[i])
+		w.x.emit(calls[i])
 	}
 }
 
@@ -174,6 +184,11 @@ func (w *member) onEnd(m bus.Message) {
 
 // conclude writes into the agent's part of the header what came of it.
 func (w *member) conclude() {
+	w.taking.Lock()
+	defer w.taking.Unlock()
+	w.bring(w.calls.Finish(w.done.Batches))
+	w.x.mu.Lock()
+	defer w.x.mu.Unlock()
 	a, to := &w.agent, w.x.job.Progress
 	to.InFlight.Add(-w.live.InFlight)
 	a.Sent = max(w.done.Sent, int(w.live.Sent))

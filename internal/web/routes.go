@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"slices"
 
+	"perflab/internal/web/agents"
 	"perflab/internal/web/asset"
 	"perflab/internal/web/guard"
 	"perflab/internal/web/history"
@@ -21,6 +22,7 @@ func (s *Server) routes() ([]page.Route, error) {
 	all := slices.Concat(
 		s.own(),
 		s.hardware.Routes(),
+		agents.New(agents.Options{Pages: s.pages, Fleet: s.fleet, Audit: s.guard.Audit, ReadOnly: s.o.ReadOnly}).Routes(),
 		history.Routes(history.Options{Pages: s.pages, Store: s.index, Audit: s.guard.Audit, ReadOnly: s.o.ReadOnly}),
 		versus.Routes(s.pages, s.store, s.guard),
 		runs.Routes(runs.Options{Store: s.index, Pages: s.pages, Audit: s.guard.Audit, Launches: s.queue != nil, ReadOnly: s.o.ReadOnly}),

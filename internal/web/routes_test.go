@@ -13,7 +13,9 @@ import (
 	"strings"
 	"testing"
 
+	"perflab/internal/fleet/order"
 	"perflab/internal/store"
+	"perflab/internal/test/fleettest"
 	"perflab/internal/test/storetest"
 	"perflab/internal/test/webtest"
 	"perflab/internal/web"
@@ -59,6 +61,15 @@ read          GET /history/{key}/points.json
 launch        POST /history/{key}/note
 read          GET /hardware
 read          GET /hardware/events
+
+read          GET /fleet
+read          GET /fleet/events
+administer    POST /fleet/invite
+administer    GET /fleet/remove/{id}
+administer    POST /fleet/remove/{id}
+read          GET /api/v1/fleet
+administer    POST /api/v1/fleet/invitations
+administer    DELETE /api/v1/fleet/agents/{id}
 
 read          GET /studies
 read          GET /studies/events
@@ -219,10 +230,13 @@ func hostileLab(t testing.TB, change func(*web.Options)) *webtest.Lab {
 		}
 	}
 	o := guarded(t, root)
+	f := fleettest.Open(t)
+	o.Fleet = f.Leader
 	if change != nil {
 		change(&o)
 	}
 	lab := webtest.Open(t, o)
+	f.Join(t, order.Facts{Name: webtest.Bad, Doing: webtest.Bad, Epoch: 1, Labels: map[string]string{webtest.Bad: webtest.Bad}}).Here(t)
 	if !o.ReadOnly {
 		lab.HostileMarks(t)
 		launchBad(t, lab)
@@ -478,7 +492,7 @@ const forms = "application/x-www-form-urlencoded"
 
 // bodiless are addresses that change something and never look at a body.
 var bodiless = map[string]bool{
-	"POST /study/{id}/share": true, "POST /launch/quickstart": true, "DELETE /api/v1/entries/{id}": true, "DELETE /api/v1/uploads/{id}": true, "POST /api/v1/uploads/{id}/commit": true,
+	"POST /study/{id}/share": true, "DELETE /api/v1/fleet/agents/{id}": true, "POST /launch/quickstart": true, "DELETE /api/v1/entries/{id}": true, "DELETE /api/v1/uploads/{id}": true, "POST /api/v1/uploads/{id}/commit": true,
 	"POST /api/v1/launches/{id}/stop": true, "POST /api/v1/launches/{id}/resume": true, "POST /api/v1/launches/{id}/cancel": true, "POST /api/v1/launches/{id}/retry": true,
 }
 

@@ -25,6 +25,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"perflab/internal/fleet"
 	"perflab/internal/store"
 	"perflab/internal/web/allow"
 	"perflab/internal/web/api"
@@ -44,12 +45,13 @@ type Options struct {
 	State    string   // directory of keys, audit log, uploads and launches; "": .perflab below the first root
 	Lab      string   // the name of the laboratory; "": perflab
 	Version  string
-	Program  string     // perflab, which is started for launches; "": this program
-	Env      []string   // of launches; nil: this process's own
-	Allow    allow.List // what launches may use
-	AtOnce   int        // launches that run together; 0: one
-	ReadOnly bool       // nothing is launched, imported, marked or removed
-	Reserve  int64      // bytes of the disk that uploads leave free; 0: 1 GiB
+	Program  string        // perflab, which is started for launches; "": this program
+	Env      []string      // of launches; nil: this process's own
+	Allow    allow.List    // what launches may use
+	AtOnce   int           // launches that run together; 0: one
+	ReadOnly bool          // nothing is launched, imported, marked or removed
+	Fleet    *fleet.Leader // of machines that send loads together; nil: none
+	Reserve  int64         // bytes of the disk that uploads leave free; 0: 1 GiB
 	Guard    guard.Options
 	Log      *slog.Logger // nil: nothing is logged
 }
@@ -64,6 +66,7 @@ type Server struct {
 	api      *api.API
 	pages    *page.Pages
 	hardware *hardware.Screen
+	fleet    *fleet.Watch // nil: there is none
 	handler  http.Handler
 	served   []page.Route
 	synced   atomic.Int64 // ns that the newest look through the directories took
@@ -114,6 +117,11 @@ func (s *Server) open(ctx context.Context, o Options) (err error) {
 	}
 	s.pages = page.New(page.Options{Lab: o.Lab, Version: o.Version, Asset: asset.Path, Tokens: !s.guard.Open()})
 	s.hardware = hardware.New(hardware.Options{Pages: s.pages, Store: s.store})
+	if o.Fleet != nil {
+		if s.fleet, err = o.Fleet.Watch(); err != nil {
+			return fmt.Errorf("follow the fleet: %w", err)
+		}
+	}
 	s.guard.Meter("perflab_sync_seconds", "How long the newest look through the directories took.", func() float64 { return time.Duration(s.synced.Load()).Seconds() })
 	if err := s.sync(ctx); err != nil {
 		return fmt.Errorf("look through %s: %w", o.Roots[0], err)
@@ -135,6 +143,9 @@ func (s *Server) Close() error {
 	var errs []error
 	if s.hardware != nil {
 		s.hardware.Close()
+	}
+	if s.fleet != nil {
+		s.fleet.Close()
 	}
 	if s.queue != nil {
 		s.queue.Close()

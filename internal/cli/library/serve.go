@@ -3,6 +3,7 @@ package library
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -17,6 +18,8 @@ import (
 
 	"perflab/internal/cli/console"
 	"perflab/internal/durable"
+	"perflab/internal/fleet"
+	"perflab/internal/fleet/bus"
 	"perflab/internal/store"
 	"perflab/internal/web"
 	"perflab/internal/web/allow"
@@ -32,6 +35,7 @@ type serveFlags struct {
 	person  string
 	reserve int64
 	argued  bool // the token stands in the command line
+	fleet   string
 }
 
 const serveLong = `Serve what directories hold as a laboratory for a team: lists of runs and studies,
@@ -64,6 +68,7 @@ var serveHelp = console.Help{Groups: []console.FlagGroup{
 	{Title: "What is served", Flags: "title read-only store state reserve"},
 	{Title: "Who may come in", Flags: "listen host token tokens new-token add-token proxy certificate key make-certificate"},
 	{Title: "Launches", Flags: "allow print-allow at-once"},
+	{Title: "Several machines", Flags: "fleet"},
 }}
 
 // NewServe is perflab serve: the laboratory as a server.
@@ -101,6 +106,7 @@ func NewServe(env console.Env) *cobra.Command {
 	fs.StringVar(&f.allow, "allow", "", "file of what launches may use: images, files, hosts, hooks")
 	fs.BoolVar(&f.example, "print-allow", false, "print such a file with every key and what it means")
 	fs.IntVar(&f.AtOnce, "at-once", 1, "launches that run together, where they share no device")
+	fs.StringVar(&f.fleet, "fleet", "", "address at which the machines of a fleet reach this server, host:port; :7422 is every address of this machine")
 	fs.StringVar(&f.DSN, "store", "", "PostgreSQL for the index, postgres://user@host/database (default a file in .perflab below the first directory)")
 	fs.StringVar(&f.State, "state", "", "directory of keys, audit log and launches (default .perflab/server below the first directory)")
 	fs.Int64Var(&f.reserve, "reserve", 1, "GiB of the disk that pushed directories leave free")
@@ -114,6 +120,11 @@ func (f *serveFlags) run(ctx context.Context, env console.Env) error {
 	if err := f.fill(env); err != nil {
 		return err
 	}
+	closeFleet, err := f.openFleet(ctx)
+	if err != nil {
+		return err
+	}
+	defer closeFleet()
 	s, err := web.Open(ctx, f.Options)
 	if err != nil {
 		return err
@@ -131,6 +142,29 @@ func (f *serveFlags) run(ctx context.Context, env console.Env) error {
 		return fmt.Errorf("close the laboratory: %w", err)
 	}
 	return err
+}
+
+// openFleet opens the hub of a fleet, where there is to be one, until close is called.
+func (f *serveFlags) openFleet(ctx context.Context) (close func(), err error) {
+	if f.fleet == "" {
+		return func() {}, nil
+	}
+	o := bus.Options{Dir: filepath.Join(f.State, fleet.Folder), Listen: f.fleet, Version: f.Version, Log: f.Log}
+	hub, err := fleet.OpenHub(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	l, err := fleet.Lead(ctx, hub.Conn(), fleet.Options{Who: "the laboratory's server", Version: f.Version, Log: f.Log})
+	if err != nil {
+		return nil, errors.Join(err, hub.Close())
+	}
+	f.Fleet = l
+	return func() {
+		l.Close()
+		if err := hub.Close(); err != nil {
+			f.Log.Error("the fleet's hub did not end well", "error", err)
+		}
+	}, nil
 }
 
 // fill makes options of the flags and the environment.
@@ -281,6 +315,9 @@ func (f *serveFlags) tell(env console.Env, s *web.Server, address string) {
 		fmt.Fprintf(env.Stdout, "Certificate: made by this server; its SHA-256 fingerprint, which a browser shows too:\n  %s\n", s.Guard().Fingerprint())
 	}
 	fmt.Fprintf(env.Stdout, "Directories: %s\n", strings.Join(f.Roots, ", "))
+	if f.fleet != "" {
+		fmt.Fprintln(env.Stdout, "Fleet: machines join by perflab fleet invite, or from the screen Fleet")
+	}
 	if s.Guard().Open() {
 		fmt.Fprintln(env.Stdout, "Tokens: none; everybody on this machine may do everything")
 	}

@@ -36,9 +36,6 @@ func (h *Hub) Add(fs *pflag.FlagSet) {
 // HubFlags are the names of what Add adds.
 const HubFlags = "hub hub-seed hub-ca"
 
-// StateFolder is the hub's directory in that of a server's own things.
-const StateFolder = "fleet"
-
 // usualPlaces are where the server of a laboratory here keeps its hub.
 var usualPlaces = []string{"perflab-out/.perflab/server/fleet", "runs/.perflab/server/fleet", "fleet"}
 

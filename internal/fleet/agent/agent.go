@@ -173,7 +173,7 @@ func (a *agent) facts() order.Facts {
 	defer a.mu.Unlock()
 	f.Spooled = a.spooled
 	if a.job != nil {
-		f.Epoch, f.Doing = a.job.Epoch, a.job.doing()
+		f.Epoch, f.Doing, f.Work = a.job.Epoch, a.job.doing(), a.job.work()
 	}
 	return f
 }

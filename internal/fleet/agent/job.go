@@ -37,7 +37,8 @@ type job struct {
 
 	mu    sync.Mutex
 	state string
-	ready bool // shard may be spoken to
+	sends string // what all shards send, in words, once it is opened
+	ready bool   // shard may be spoken to
 }
 
 // Bounds of what a leader may ask for.
@@ -113,7 +114,7 @@ func (j *job) prepare() (order.Ready, error) {
 		return none, err
 	}
 	j.mu.Lock()
-	j.state, j.ready = "waits for the start", true
+	j.state, j.ready, j.sends = "waits for the start", true, j.shard.Describe()
 	j.mu.Unlock()
 	agent := j.shard.Facts()
 	agent.ID, agent.Name, agent.Version, agent.SelfCheck = j.a.id, j.a.o.Facts.Name, j.a.o.Facts.Version, j.a.o.Facts.SelfCheck
@@ -180,6 +181,13 @@ func (j *job) doing() string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return fmt.Sprintf("%s: shard %d of %d", j.state, j.Index+1, j.Of)
+}
+
+// work is what the job is, for who looks at the fleet.
+func (j *job) work() *order.Work {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return &order.Work{State: j.state, Shard: j.Index, Of: j.Of, Who: j.Who, Load: j.sends, Model: j.Spec.Model}
 }
 
 // start is the leader's order to start. Its second one changes nothing.

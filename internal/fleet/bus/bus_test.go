@@ -174,7 +174,7 @@ func outsideServer(t testing.TB) meeting {
 	o.NoSigs = true
 	s := must[*server.Server](t)(server.NewServer(o))
 	log := newRecorder()
-	s.SetLoggerV2(serverLog{log.logger()}, false, false, false)
+	s.SetLoggerV2(serverLog{log.logger(), slog.LevelWarn}, false, false, false)
 	s.Start()
 	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
 	if !s.ReadyForConnections(patience) {
@@ -302,7 +302,7 @@ func TestForged(t *testing.T) {
 		n := raw(t, evil)
 		for _, subject := range []string{
 			Up(victim.ID, "calls"), Do(victim.ID, "start"), Do(evil.ID, "start"), inbox(leaderID) + ".x", inbox(victim.ID) + ".x",
-			files + "a.0", "$KV." + bucket + ".lease.x", "$JS.API.STREAM.DELETE." + stream, "$JS.API.DIRECT.GET." + stream, "$SYS.REQ.USER.INFO", "$JS.ACK.x",
+			fileSubjects + "a.0", "$KV." + bucket + ".lease.x", "$JS.API.STREAM.DELETE." + stream, "$JS.API.DIRECT.GET." + stream, "$SYS.REQ.USER.INFO", "$JS.ACK.x",
 		} {
 			spied := must[*nats.Subscription](t)(raw(t, m.leader(t), nats.CustomInboxPrefix("fleet.in.spy")).SubscribeSync("fleet.>"))
 			if err := errors.Join(spied.SetPendingLimits(-1, -1), n.Publish(subject, []byte("forged")), n.Flush()); err != nil {
@@ -422,6 +422,46 @@ func TestFiles(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestRoomForFiles brings more than there is room for: the oldest go, and what is too large is refused. Leases and numbers go on.
+func TestRoomForFiles(t *testing.T) {
+	everywhere(t, func(t *testing.T, m meeting) {
+		l, a := connected(t, m.leader(t), DialOptions{}), connected(t, m.agent(t, "a"), DialOptions{})
+		if err := (depot{l}).makeStores(within(t), 6*pieceSize); err != nil {
+			t.Fatal(err)
+		}
+		dir := t.TempDir()
+		var digests []string
+		for n, size := range []int{pieceSize, pieceSize, pieceSize, 3 * pieceSize} {
+			path := filepath.Join(dir, fmt.Sprint(n))
+			if err := os.WriteFile(path, bytes.Repeat([]byte{byte(n)}, size), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			digests = append(digests, must[string](t)(l.PutFile(within(t), path)))
+		}
+		for n, there := range []bool{false, false, true, true} {
+			err := a.GetFile(within(t), digests[n], filepath.Join(dir, "got"))
+			if _, missing := errors.AsType[*MissingError](err); missing == there || there && err != nil {
+				t.Errorf("file %d: %v", n, err)
+			}
+		}
+		large := filepath.Join(dir, "large")
+		if err := os.WriteFile(large, make([]byte, 6*pieceSize), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []*Conn{l, a} {
+			if _, err := c.PutFile(within(t), large); err == nil || !strings.Contains(err.Error(), "has room for files of 3 MiB in all") {
+				t.Errorf("a file that is too large: %v", err)
+			}
+		}
+		must[uint64](t)(l.Next(within(t), "epoch"))
+	})
+	for all, want := range map[int64]int64{0: 0, 100 << 20: 50 << 20, 1 << 30: 1<<30 - keepFree} {
+		if got := roomForFiles(all); got != want {
+			t.Errorf("of %d bytes files have %d", all, got)
+		}
+	}
 }
 
 // TestAgentBringsFiles has an agent, which may not speak to the store, bring files to it.

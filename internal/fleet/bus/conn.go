@@ -87,7 +87,7 @@ func Dial(ctx context.Context, id Identity, o DialOptions) (*Conn, error) {
 
 // standIn does for an outside server what an embedded hub does for itself.
 func (c *Conn) standIn(ctx context.Context) error {
-	if err := (depot{c}).makeStores(ctx); err != nil {
+	if err := (depot{c}).makeStores(ctx, 0); err != nil {
 		return err
 	}
 	serve, err := depot{c}.serveFiles()

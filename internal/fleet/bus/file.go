@@ -40,8 +40,8 @@ type contents struct {
 
 func pieces(size int64) int { return int((size + pieceSize - 1) / pieceSize) }
 
-func pieceSubject(digest string, i int) string { return files + digest + "." + strconv.Itoa(i) }
-func contentsSubject(digest string) string     { return files + digest + ".contents" }
+func pieceSubject(digest string, i int) string { return fileSubjects + digest + "." + strconv.Itoa(i) }
+func contentsSubject(digest string) string     { return fileSubjects + digest + ".contents" }
 
 // MissingError says that the hub has no file with a digest.
 type MissingError struct{ Digest string }
@@ -86,6 +86,42 @@ func (c depot) bring(ctx context.Context, f *os.File, digest string, size int64)
 	return err
 }
 
+// makeRoom forgets the oldest files until there is room for another.
+func (c depot) makeRoom(ctx context.Context, size int64) error {
+	s, err := c.js.Stream(ctx, stream)
+	if err != nil {
+		return c.stored(err)
+	}
+	room, err := strconv.ParseInt(s.CachedInfo().Config.Metadata[roomKey], 10, 64)
+	if err != nil || room == 0 {
+		return nil // the server's own limit is all there is
+	}
+	size += size/100 + pieceSize // a piece takes a little more than it has
+	if size > room {
+		return fmt.Errorf("the hub has room for files of %d MiB in all, and it has %d MiB: make room on the disk of the hub's directory, and start the hub again", room>>20, size>>20)
+	}
+	for {
+		info, err := s.Info(ctx)
+		if err != nil {
+			return c.stored(err)
+		}
+		if info.State.Msgs == 0 || int64(info.State.Bytes)+size <= room {
+			return nil
+		}
+		oldest, err := s.GetMsg(ctx, info.State.FirstSeq)
+		if errors.Is(err, jetstream.ErrMsgNotFound) {
+			continue // somebody else makes room too
+		} else if err != nil {
+			return c.stored(err)
+		}
+		digest := digestOf(oldest.Subject)
+		c.o.Log.Info("the hub forgets its oldest file, for another needs the room", "sha256", digest)
+		if err := s.Purge(ctx, jetstream.WithPurgeSubject(fileSubjects+digest+".>")); err != nil {
+			return c.stored(err)
+		}
+	}
+}
+
 // lasting says that the hub has a file and will have it for long enough. It forgets the oldest piece first.
 func (c depot) lasting(ctx context.Context, digest string) (bool, error) {
 	s, err := c.js.Stream(ctx, stream)
@@ -111,6 +147,9 @@ func (c depot) lasting(ctx context.Context, digest string) (bool, error) {
 
 // send sends all pieces and then the contents. A file that changes meanwhile is not finished.
 func (c depot) send(ctx context.Context, f *os.File, digest string, what contents) error {
+	if err := c.makeRoom(ctx, what.Size); err != nil {
+		return err
+	}
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
@@ -161,6 +200,8 @@ func (c depot) acknowledged(ctx context.Context, ack jetstream.PubAckFuture) err
 		return nil
 	case err := <-ack.Err():
 		return c.stored(err)
+	case <-time.After(askWithin):
+		return c.stored(context.DeadlineExceeded)
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case <-link.Done():
@@ -246,7 +287,7 @@ func (c depot) ask(ctx context.Context, subject string) ([]byte, error) {
 		if c.id.Role == Leader {
 			b, err = c.read(ctx, subject)
 		} else {
-			b, err = c.askFor(ctx, Up(c.id.ID, fileAsk), []byte(subject[len(files):]))
+			b, err = c.askFor(ctx, Up(c.id.ID, fileAsk), []byte(subject[len(fileSubjects):]))
 		}
 		if err == nil && len(b) == 0 {
 			return nil, &MissingError{digestOf(subject)}
@@ -265,7 +306,7 @@ func passing(err error) bool {
 	return errors.Is(err, ErrAway) || errors.Is(err, ErrNobody) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// askWithin is how long a piece may take before it is asked for again.
+// askWithin is how long a piece may take until it is asked for again, or given up.
 const askWithin = 20 * time.Second
 
 func (c depot) askFor(ctx context.Context, subject string, data []byte) ([]byte, error) {
@@ -293,7 +334,7 @@ func (c depot) read(ctx context.Context, subject string) ([]byte, error) {
 }
 
 func digestOf(subject string) string {
-	b, _, _ := bytes.Cut([]byte(subject[len(files):]), []byte("."))
+	b, _, _ := bytes.Cut([]byte(subject[len(fileSubjects):]), []byte("."))
 	return string(b)
 }
 
@@ -307,7 +348,7 @@ func (c depot) serveFiles() (stop func(), err error) {
 			c.o.Log.Warn("an agent asks for something that is no part of a file", "agent", m.From)
 			return
 		}
-		b, err := c.read(context.Background(), files+string(m.Data))
+		b, err := c.read(context.Background(), fileSubjects+string(m.Data))
 		if err != nil {
 			c.o.Log.Warn("a file could not be read for an agent", "agent", m.From, "error", err)
 			return // it asks again

@@ -73,7 +73,7 @@ func TestHubKilled(t *testing.T) {
 	must[func()](t)(a.Handle(Do(id.ID, "x"), func(m Message) { _ = m.Reply([]byte("here")) }))
 	for round := range 3 {
 		path := filepath.Join(t.TempDir(), "file")
-		if err := os.WriteFile(path, []byte(fmt.Sprint("file ", round)), 0o600); err != nil {
+		if err := os.WriteFile(path, fmt.Append(nil, "file ", round), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		lease := must[*Lease](t)(l.Claim(within(t), fmt.Sprint("node.", round), []byte("me"), time.Hour))

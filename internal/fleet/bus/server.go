@@ -34,7 +34,7 @@ const (
 	pingEvery   = 5 * time.Second // so a link that is cut is noticed within three of them
 	pingsOut    = 2
 	mostPending = 64 << 20 // bytes that wait for a connection which does not read, until it is cut
-	mostMessage = 1 << 20
+	mostMessage = 8 << 20
 )
 
 // Server is a hub: the place where agents and leaders meet.
@@ -95,11 +95,12 @@ func (s *Server) start() error {
 		return s.nats.GetClient(client) != nil || s.nats.GetLeafNode(client) != nil
 	}
 	s.door.account = s.nats.GlobalAccount
-	s.nats.SetLoggerV2(serverLog{s.o.Log}, false, false, false)
+	s.nats.SetLoggerV2(serverLog{s.o.Log, slog.LevelDebug}, false, false, false) // what it warns of at a start is as it should be here
 	s.nats.Start()
 	if !s.nats.ReadyForConnections(startWithin) {
-		return errors.New("NATS does not come up: is something else at its address, or the disk full?")
+		return errors.New("NATS does not come up: is the disk full?")
 	}
+	s.nats.SetLoggerV2(serverLog{s.o.Log, slog.LevelWarn}, false, false, false)
 	if err := s.serve(hubSeed); err != nil {
 		return err
 	}
@@ -204,7 +205,11 @@ func (s *Server) serve(seed string) error {
 		return fmt.Errorf("connect the hub to itself: %w", err)
 	}
 	s.own = own
-	if err := (depot{own}).makeStores(ctx); err != nil {
+	store := depot{own}
+	if err := store.makeStores(ctx, roomForFiles(s.nats.JetStreamConfig().MaxStore)); err != nil {
+		return err
+	}
+	if err := store.makeRoom(ctx, 0); err != nil { // the disk may have less than before
 		return err
 	}
 	for subject, f := range map[string]func(Message){hellos + "*": s.answerHello, joins + "*": s.answerJoin} {
@@ -217,8 +222,8 @@ func (s *Server) serve(seed string) error {
 	if s.site {
 		return nil // the hub has the files
 	}
-	serve, err := depot{own}.serveFiles()
-	take, err2 := depot{own}.takeFiles(filepath.Join(s.o.Dir, "uploads"))
+	serve, err := store.serveFiles()
+	take, err2 := store.takeFiles(filepath.Join(s.o.Dir, "uploads"))
 	s.unserve = append(s.unserve, serve, take)
 	return errors.Join(err, err2)
 }
@@ -324,13 +329,18 @@ func (s *Server) Dial(ctx context.Context, o DialOptions) (*Conn, error) {
 func (s *Server) SlowConsumers() int64 { return s.nats.NumSlowConsumers() }
 
 // serverLog gives what NATS logs to slog. What the server traces, passwords among it, is not asked for.
-type serverLog struct{ log *slog.Logger }
-
-func (l serverLog) Noticef(format string, v ...any) {
-	l.log.Debug("nats: " + fmt.Sprintf(format, v...))
+type serverLog struct {
+	log      *slog.Logger
+	warnings slog.Level // as what its warnings appear
 }
-func (l serverLog) Warnf(format string, v ...any)  { l.log.Warn("nats: " + fmt.Sprintf(format, v...)) }
-func (l serverLog) Errorf(format string, v ...any) { l.log.Warn("nats: " + fmt.Sprintf(format, v...)) }
-func (l serverLog) Fatalf(format string, v ...any) { l.log.Error("nats: " + fmt.Sprintf(format, v...)) }
-func (l serverLog) Debugf(string, ...any)          {}
-func (l serverLog) Tracef(string, ...any)          {}
+
+func (l serverLog) say(level slog.Level, format string, v []any) {
+	l.log.Log(context.Background(), level, "nats: "+fmt.Sprintf(format, v...))
+}
+
+func (l serverLog) Noticef(format string, v ...any) { l.say(slog.LevelDebug, format, v) }
+func (l serverLog) Warnf(format string, v ...any)   { l.say(l.warnings, format, v) }
+func (l serverLog) Errorf(format string, v ...any)  { l.say(slog.LevelWarn, format, v) }
+func (l serverLog) Fatalf(format string, v ...any)  { l.say(slog.LevelError, format, v) }
+func (l serverLog) Debugf(string, ...any)           {}
+func (l serverLog) Tracef(string, ...any)           {}

@@ -403,6 +403,65 @@ func TestSlowHandler(t *testing.T) {
 	must[[]byte](t)(a.Request(within(t), Up(id.ID, "ask"), nil))
 }
 
+// gate is a dialer whose connections stop reading when it is closed.
+type gate struct{ open chan struct{} }
+
+func (g *gate) Dial(network, address string) (net.Conn, error) {
+	c, err := net.Dial(network, address)
+	return &gated{c, g}, err
+}
+
+type gated struct {
+	net.Conn
+	g *gate
+}
+
+func (c *gated) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	<-c.g.open
+	return n, err
+}
+
+// TestSlowConnection has a machine not read what is sent to it: its connection is cut, and the others' are not.
+func TestSlowConnection(t *testing.T) {
+	log := newRecorder()
+	s := startHub(t, Options{Dir: t.TempDir(), Listen: "127.0.0.1:0", Log: log.logger()})
+	slow, good := join(t, s, "slow"), join(t, s, "good")
+	g := &gate{make(chan struct{}, 1)}
+	feeding, fed := make(chan struct{}), make(chan struct{})
+	go func() { // lets it read until it is to be slow; waited for below
+		defer close(fed)
+		for {
+			select {
+			case g.open <- struct{}{}:
+			case <-feeding:
+				return
+			}
+		}
+	}()
+	n := raw(t, slow, nats.SetCustomDialer(g))
+	must[*nats.Subscription](t)(n.Subscribe(Do(slow.ID, "x"), func(*nats.Msg) {}))
+	if err := n.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	close(feeding)
+	<-fed
+	a := connected(t, good, DialOptions{})
+	must[func()](t)(a.Handle(Do(good.ID, "x"), func(m Message) { _ = m.Reply(nil) }))
+	l := must[*Conn](t)(s.Dial(within(t), DialOptions{}))
+	t.Cleanup(l.Close)
+	data := make([]byte, 900<<10)
+	for ctx := within(t); s.SlowConsumers() == 0; {
+		if err := errors.Join(l.Publish(Do(slow.ID, "x"), data), l.Flush(ctx)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	close(g.open)
+	log.wait(t, "Slow Consumer Detected")
+	must[[]byte](t)(l.Request(within(t), Do(good.ID, "x"), nil))
+	connected(t, slow, DialOptions{}) // it may come back
+}
+
 // TestNotAllowed is what a member hears at once when it tries what the hub would refuse.
 func TestNotAllowed(t *testing.T) {
 	s := startHub(t, Options{Dir: t.TempDir()})

@@ -4,28 +4,40 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 )
 
 const (
-	bucket = "fleet"       // of leases and numbers
-	stream = "FLEET_FILES" // of files
-	files  = "fleet.files."
+	bucket       = "fleet"       // of leases and numbers
+	stream       = "FLEET_FILES" // of files
+	fileSubjects = "fleet.files."
 )
 
 // depot is what of a connection has to do with the store of files: a leader speaks to it, an agent to whoever does so for it.
 type depot struct{ *Conn }
 
-// makeStores makes what the hub keeps, or finds it there.
-func (c depot) makeStores(ctx context.Context) error {
+// keepFree is what files must leave of the hub's room for leases and numbers, without which nothing goes on.
+const keepFree = 64 << 20
+
+// roomForFiles is how much of the room that NATS takes of a disk files may have. Who brings one makes room for it:
+// NATS's own limit is a reservation, and a hub whose disk has less than that after a while would not start.
+func roomForFiles(all int64) int64 { return max(all/2, all-keepFree) }
+
+// roomKey has that number, in what the stream of files says of itself.
+const roomKey = "perflab_room_bytes"
+
+// makeStores makes what the hub keeps, or finds it there. Files may take so many bytes; 0: as many as the server lets them.
+func (c depot) makeStores(ctx context.Context, room int64) error {
 	_, err := c.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{
 		Bucket: bucket, Description: "perflab: leases and numbers of the fleet", LimitMarkerTTL: time.Hour, Storage: jetstream.FileStorage,
 	})
 	if err == nil {
 		_, err = c.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
-			Name: stream, Description: "perflab: files of the fleet, by SHA-256", Subjects: []string{files + ">"},
+			Name: stream, Description: "perflab: files of the fleet, by SHA-256", Subjects: []string{fileSubjects + ">"},
+			Metadata:          map[string]string{roomKey: strconv.FormatInt(room, 10)},
 			MaxMsgsPerSubject: 1, AllowDirect: true, MaxAge: keepFiles, Discard: jetstream.DiscardOld, Storage: jetstream.FileStorage,
 		})
 	}
@@ -35,10 +47,14 @@ func (c depot) makeStores(ctx context.Context) error {
 	return nil
 }
 
-// stored says what an error of JetStream means here.
+// stored says what an error of JetStream means here. A server whose disk is full says so, or nothing at all.
 func (c *Conn) stored(err error) error {
-	if errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, jetstream.ErrJetStreamNotEnabled) || errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount) {
-		return fmt.Errorf("the hub cannot store anything: look whether its disk is full, and start it again (an outside server needs JetStream): %w", err)
+	e, ok := errors.AsType[*jetstream.APIError](err)
+	switch {
+	case ok && e.Code == 503, errors.Is(err, jetstream.ErrNoStreamResponse), errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
+		return fmt.Errorf("the hub cannot store anything: make room on its disk and start it again (a server that is not perflab's needs JetStream): %w", err)
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("the hub's store does not answer: if its disk is full, make room there and start it again: %w", err)
 	}
 	return c.failure("the hub's store", err)
 }

@@ -56,12 +56,23 @@ type Facts struct {
 	GPUs      []GPU                `json:"gpus,omitempty"`
 	Engines   []string             `json:"engines,omitempty"` // names of package engine, as they are installed
 	Labels    map[string]string    `json:"labels,omitempty"`
+	Work      *Work                `json:"work,omitempty"`
 	SelfCheck *generator.SelfCheck `json:"self_check,omitempty"`
 	Streams   int                  `json:"most_streams,omitempty"`  // connections to one target that the system lets it have
 	Limit     string               `json:"streams_limit,omitempty"` // what sets that
 	Epoch     uint64               `json:"epoch,omitempty"`         // of the load that it is at; 0: none
 	Doing     string               `json:"doing,omitempty"`         // in words; "": nothing
 	Spooled   uint64               `json:"spooled,omitempty"`       // epoch of a load whose calls its leader never took; 0: none
+}
+
+// Work is the load that an agent is at, for who looks at the fleet.
+type Work struct {
+	State string `json:"state"` // in words
+	Shard int    `json:"shard"` // from 0
+	Of    int    `json:"of"`
+	Who   string `json:"who,omitempty"`   // makes the run, in words
+	Load  string `json:"load,omitempty"`  // what all shards send, in words; "": the agent has not opened it yet
+	Model string `json:"model,omitempty"` // of the server under test
 }
 
 // Link is a network interface.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"perflab/internal/test/fleettest"
 	"perflab/internal/test/storetest"
 	"perflab/internal/web"
 )
@@ -25,7 +26,7 @@ func TestDocument(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := open(t, web.Options{Reserve: 1})
+	l := open(t, web.Options{Reserve: 1, Fleet: fleettest.Open(t).Leader})
 	dir := storetest.Run{N: 50}.Write(t, t.TempDir(), "run")
 	env := append(os.Environ(), "LAB="+l.URL, "AUTH=Authorization: Bearer "+tokens["administer"], "RUN="+l.id(t, "one"), "OTHER="+l.id(t, "two"), "STUDY="+l.id(t, "study"), "DIR="+dir)
 	n := 0

@@ -74,6 +74,7 @@ func Screens() []Screen {
 		{"compare", "Compare", "/compare", "c", guard.Read},
 		{"history", "History", "/history", "h", guard.Read},
 		{"launch", "Launch", "/launch", "l", guard.Read},
+		{"fleet", "Fleet", "/fleet", "f", guard.Read},
 		{"hardware", "Models and hardware", "/hardware", "m", guard.Read},
 		{"import", "Import", "/import", "i", guard.Launch},
 		{"sites", "Sites", "/sites", "p", guard.Read},
