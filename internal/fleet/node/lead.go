@@ -39,7 +39,7 @@ type Agent struct {
 // Leader says who leads nodes, and by what.
 type Leader struct {
 	Conn   Bus
-	Agents func(ctx context.Context) []Agent                        // that are there now
+	Agents func(ctx context.Context) []Agent                        // that are there now and start engines
 	Crew   func(ctx context.Context, id string) (bench.Crew, error) // of one agent, which sends a load
 	Who    string                                                   // in words, for others who want a node
 	Lease  time.Duration                                            // a node whose leader is not heard of for so long ends its engines, and one that does not answer is lost; 0: 10 s
@@ -88,7 +88,7 @@ func (n *Nodes) Names(ctx context.Context, labels map[string]string) ([]string, 
 		out = append(out, a.Name)
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("none of the %d agents of the fleet has the label %s: perflab fleet shows who is there, with labels", len(all), labelText(labels))
+		return nil, fmt.Errorf("none of the %d agents that start engines has the label %s: perflab fleet shows who is there, with labels; perflab agent --engines lets a machine start engines", len(all), labelText(labels))
 	}
 	slices.Sort(out)
 	return out, nil
@@ -207,7 +207,7 @@ func (n *Node) held(ctx context.Context) (*hold, error) {
 
 // unreached is a node that cannot be used now.
 func unreached(name string, err error) error {
-	help := "see whether perflab agent runs there: perflab fleet shows who is there"
+	help := "see whether perflab agent --engines runs there: perflab fleet shows who is there"
 	switch {
 	case errors.Is(err, bus.ErrNobody):
 		err, help = errors.New("nobody answers there who starts engines"), "start perflab agent there with --engines, or see whether it runs: perflab fleet shows who is there"
@@ -246,7 +246,7 @@ func (n *Node) agent(ctx context.Context) (Agent, error) {
 	all := n.o.Agents(ctx)
 	i := slices.IndexFunc(all, func(a Agent) bool { return a.Name == n.name || a.ID == n.name })
 	if i < 0 {
-		return Agent{}, fmt.Errorf("it is none of the %d agents that are there", len(all))
+		return Agent{}, fmt.Errorf("it is none of the %d agents that are there and start engines", len(all))
 	}
 	return all[i], nil
 }

@@ -352,7 +352,7 @@ func TestNoEngines(t *testing.T) {
 	s := startSite(t)
 	t.Cleanup(s.join(t, "a", nil).Close)
 	n := s.lead(t, Leader{})
-	for name, want := range map[string]string{"a": "nobody answers there who starts engines", "b": "none of the 1 agents that are there"} {
+	for name, want := range map[string]string{"a": "nobody answers there who starts engines", "b": "none of the 1 agents that are there and start engines"} {
 		err := n.On(name, deploy.Process{}).(deploy.Commander).Command(t.Context(), "", []string{"true"}, &strings.Builder{})
 		if infra, ok := errors.AsType[*deploy.InfraError](err); !ok || !strings.Contains(err.Error(), want) || infra.Hint() == "" {
 			t.Errorf("%s: %v", name, err)
@@ -367,7 +367,7 @@ func TestNames(t *testing.T) {
 	if err != nil || strings.Join(names, " ") != "a b" {
 		t.Errorf("%v, %v", names, err)
 	}
-	if _, err := n.Names(t.Context(), map[string]string{"gpu": "b200"}); err == nil || !strings.Contains(err.Error(), "none of the 3 agents of the fleet has the label gpu=b200") {
+	if _, err := n.Names(t.Context(), map[string]string{"gpu": "b200"}); err == nil || !strings.Contains(err.Error(), "none of the 3 agents that start engines has the label gpu=b200") {
 		t.Error(err)
 	}
 	s.agents[0].Name = "a"
