@@ -129,6 +129,9 @@ func (d *deployment) end() error {
 	if err := os.Remove(d.path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fileError("stop "+d.spec.name(), err)
 	}
+	if d.Forwarded {
+		return nil
+	}
 	bases := d.Targets()
 	for _, e := range d.engines {
 		bases = append(bases, e.URL)

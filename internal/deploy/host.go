@@ -65,7 +65,10 @@ type Launcher struct {
 	Kind  string        // of the runtime, in records: "process", "ssh", "docker"
 	Bind  string        // address that engines listen on; replaces {host}
 	Grace time.Duration // from asking a process to end to forcing it; 0: 10 s
-	Poll  time.Duration // first pause between health checks, doubled up to 20 times it; 0: 50 ms
+	// Forwarded says that URLs are ports of perflab's own, closed by Stop: that somebody listens there afterwards, who was
+	// given the number, tells nothing of the engine.
+	Forwarded bool
+	Poll      time.Duration // first pause between health checks, doubled up to 20 times it; 0: 50 ms
 }
 
 const (

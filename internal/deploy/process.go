@@ -34,8 +34,11 @@ var (
 )
 
 func (r Process) launcher() Launcher {
-	return Launcher{Host: local{r.Dir, r.Limits, r.Fence}, Kind: kindProcess, Bind: loopback, Grace: r.Grace, Poll: r.Poll}
+	return Launcher{Host: r.Host(), Kind: kindProcess, Bind: loopback, Grace: r.Grace, Poll: r.Poll}
 }
+
+// Host is this machine, for whoever starts processes on it one by one.
+func (r Process) Host() Host { return local{r.Dir, r.Limits, r.Fence} }
 
 // Start starts the replicas and waits until all are ready.
 func (r Process) Start(ctx context.Context, s Spec) (Deployment, error) {

@@ -54,7 +54,7 @@ func openDirectory(s *study.Study, source []byte, o Options) (_ *directory, log 
 		return nil, log, err
 	}
 	if !o.Resume {
-		if err := d.begin(s.Redacted(source), o.learned, o.lengths); err != nil {
+		if err := d.begin(s.Redacted(source), o); err != nil {
 			return nil, log, err
 		}
 	}
@@ -103,13 +103,13 @@ func (d *directory) check(resume bool) error {
 }
 
 // begin keeps the study file of a new study, without its secrets, so that the
-// directory can be given to others, what it learned from earlier ones and the tokenizers that
+// directory can be given to others, what it learned from earlier ones, the tokenizers and the machines that
 // it found (nil: nothing), and syncs the name of its journal.
-func (d *directory) begin(source, learned, lengths []byte) error {
+func (d *directory) begin(source []byte, o Options) error {
 	for _, f := range []struct {
 		name, what string
 		data       []byte
-	}{{sourceFile, "the study file", source}, {earlierFile, "what earlier studies measured", learned}, {lengthsFile, "what measures lengths", lengths}} {
+	}{{sourceFile, "the study file", source}, {earlierFile, "what earlier studies measured", o.learned}, {lengthsFile, "what measures lengths", o.lengths}, {nodesFile, "the machines of the fleet", o.nodes}} {
 		if f.data == nil && f.name != sourceFile {
 			continue
 		}

@@ -284,6 +284,8 @@ func (m *factsMaker) method() string {
 		how = "The engine was started for each configuration in a container from its serving command, and measured over HTTP by perflab bench."
 	case study.SSH:
 		how = "The engine was started for each configuration on its machines over ssh from its serving command, and measured over HTTP by perflab bench" + m.reached() + "."
+	case study.Fleet:
+		how = "The engine was started for each configuration on a machine of the fleet, by its agent, from its serving command, and measured over HTTP by perflab bench of the same agent, beside the engine."
 	case study.Existing:
 		if !m.Attached() {
 			how = "The server was started for each configuration by a command of the study's own, and measured over HTTP by perflab bench."

@@ -60,7 +60,7 @@ func (l *launch) sources(d deploy.Deployment, every time.Duration) []telemetry.S
 	switch l.Runtime.Kind {
 	case study.Simulated:
 		return []telemetry.Source{telemetry.Host(every)}
-	case study.SSH:
+	case study.SSH, study.Fleet:
 		if c, ok := l.runtime.(deploy.Commander); ok {
 			return l.nodeSources(c, every)
 		}

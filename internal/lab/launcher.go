@@ -29,6 +29,7 @@ import (
 type launcher struct {
 	*study.Study
 	ground ground
+	fleet  Fleet         // of runtime fleet
 	self   string        // this program, started again for simulated engines
 	grace  time.Duration // that an engine of runtime process has to end, 0: the runtime's
 	fence  deploy.Fence
@@ -45,7 +46,7 @@ type launcher struct {
 
 func newLauncher(s *study.Study, o Options, w *watcher) *launcher {
 	return &launcher{
-		Study: s, self: o.Self, grace: o.grace, fence: o.fence, watch: w, tell: o.Tell, ground: ground{pool: hardware.Pool{Variable: s.Visible()}, indices: map[string]map[string]int{}},
+		Study: s, fleet: o.Fleet, self: o.Self, grace: o.grace, fence: o.fence, watch: w, tell: o.Tell, ground: ground{pool: hardware.Pool{Variable: s.Visible()}, indices: map[string]map[string]int{}},
 		keeper: &keeper{dir: o.Dir, perflab: o.Version},
 		asked:  map[string]installed{}, runtimes: map[string]deploy.Runtime{}, checked: map[string]bool{}, patience: newPatience(),
 	}
@@ -74,6 +75,8 @@ func (l *launcher) newRuntime(engineName string) (deploy.Runtime, error) {
 		return deploy.Process{Dir: r.Dir, Limits: r.Limits, Grace: l.grace, Fence: l.fence}, nil
 	case study.SSH:
 		return &deploy.SSH{Hosts: r.Hosts, Config: r.SSHConfig, Dir: r.Dir, Limits: r.Limits, Direct: r.Direct}, nil
+	case study.Fleet:
+		return l.fleet.On(r.Node().Name, deploy.Process{Dir: r.Dir, Limits: r.Limits, Grace: l.grace}), nil
 	case study.Docker:
 		return &docker.Runtime{Settings: l.Container(engineName), Progress: func(text string) {
 			l.watch.change(func(s *Status) { s.Detail = text })
@@ -256,6 +259,13 @@ func ofNode(name string) string {
 // nodes are the study's machines with their devices. Whatever its hardware is spread
 // over, a simulated engine runs here.
 func (l *launcher) nodes() []cluster.Node {
+	if m := l.Runtime.Node(); m.Name != "" {
+		n := cluster.Node{Name: m.Name, Devices: m.Devices}
+		if m.Devices == nil {
+			n.Devices = cluster.Devices(l.Hardware.GPUs)
+		}
+		return []cluster.Node{n}
+	}
 	if l.Runtime.Kind != study.SSH {
 		if l.ground.pool.Devices == nil {
 			return []cluster.Node{{Devices: cluster.Devices(l.Hardware.GPUs)}}

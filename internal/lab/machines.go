@@ -20,7 +20,7 @@ import (
 
 // onMachines are the sessions of the study's machines.
 func (l *session) onMachines() []*session {
-	if len(l.Runtime.Machines) == 0 {
+	if len(l.Runtime.Machines) < 2 {
 		return []*session{l}
 	}
 	var out []*session
@@ -204,12 +204,12 @@ func (l *session) conclude(e ended) (tune.Observation, error) {
 	return o, nil
 }
 
-// unreachable reports whether the session's machine cannot be reached by ssh, after a trial on
-// it was lost: that is the second time.
+// unreachable reports whether the session's machine cannot be reached by ssh, or through the fleet's hub, after a
+// trial on it was lost: that is the second time.
 func (l *session) unreachable() bool {
 	rt, err := l.engines.runtime("")
 	c, ok := rt.(deploy.Commander)
-	if err != nil || !ok || l.Runtime.Kind != study.SSH {
+	if err != nil || !ok || l.Runtime.Kind != study.SSH && l.Runtime.Kind != study.Fleet {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)

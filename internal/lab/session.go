@@ -39,9 +39,12 @@ type Options struct {
 	// Earlier reads the earlier studies that a study names; nil: there is nobody to.
 	Earlier func(*study.Study) ([]outcome.Earlier, error)
 
+	Fleet Fleet // of runtime kind fleet; nil: there is none
+
 	disk    durable.Disk    // that the study's directory is on
 	learned []byte          // earlier.json of a new study
 	lengths []byte          // lengths.json of a new study
+	nodes   []byte          // machines.json of a new study
 	grace   time.Duration   // that an engine of runtime process has to end, 0: the runtime's
 	fence   deploy.Fence    // of engines of runtime process
 	pauses  []time.Duration // before each further try of what our machinery broke, nil: backoff

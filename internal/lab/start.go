@@ -37,6 +37,9 @@ func (ev *evaluation) writeStart(ctx context.Context) error {
 		return err
 	}
 	plan.Comments = []string{fmt.Sprintf("Trial %d of study %s: %s", ev.p.Trial, ev.Name, ev.p.Label)}
+	if m := ev.Runtime.Node(); m.Name != "" {
+		plan.Comments = append(plan.Comments, "It ran on machine "+m.Name+" of the fleet: start it there.")
+	}
 	if len(plan.Nodes) > 0 {
 		plan.Comments = append(plan.Comments, "Machines are reached by ssh under their names here: what the study says of users, ports and keys belongs into your ssh configuration.")
 	}
@@ -78,6 +81,13 @@ func (l *launcher) byHand(ctx context.Context, c study.Configuration) (render.Pl
 		places, _ = cluster.Place(l.unnamed(), max(c.Config.GPUs, 1), nil)
 		if len(places) == 0 {
 			return p, &engine.Rejection{Rule: "gpus", Reason: fmt.Sprintf("%d GPUs a replica cannot be had of %s", c.Config.GPUs, l.HardwareText(""))}
+		}
+	}
+	if l.Runtime.Kind == study.Fleet { // whoever starts it by hand does so on the machine
+		for _, place := range places {
+			for i := range place {
+				place[i].Name = ""
+			}
 		}
 	}
 	cmd := keyInEnv(c.Command)

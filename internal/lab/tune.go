@@ -28,6 +28,9 @@ func Tune(ctx context.Context, s *study.Study, source []byte, o Options) (facts 
 		return outcome.Study{}, err
 	}
 	o.Secrets = o.Secrets.Join(s.Secrets())
+	if err := chooseNodes(ctx, s, &o); err != nil {
+		return outcome.Study{}, err
+	}
 	l := newSession(s, o)
 	if o.Resume { // of a large study that takes a while
 		l.watch.change(func(s *Status) { s.Phase = "checking what was measured" })

@@ -287,6 +287,8 @@ func checkDevices(f *File) error {
 		return fmt.Errorf("devices are accelerators, and %s has none", h.GPU)
 	case f.Runtime.Kind == SSH:
 		return errors.New("devices are of one machine: name them for each host, under runtime.hosts")
+	case f.Runtime.Kind == Fleet:
+		return errors.New("devices are of one machine: name them for each machine, under runtime.machines")
 	case f.Runtime.Kind == Existing:
 		return errors.New("devices does not apply to runtime kind existing, whose engines are dealt theirs by others")
 	case len(h.Devices) != h.GPUs:
@@ -347,7 +349,7 @@ func (c *checker) workloads() {
 func (c *checker) runtime() {
 	r := c.s.Runtime
 	switch r.Kind {
-	case Process, Docker, SSH, Simulated, Predicted:
+	case Process, Docker, SSH, Fleet, Simulated, Predicted:
 		if len(r.URLs) > 0 {
 			c.add("runtime.urls", "urls applies to runtime kind existing, not %s", r.Kind)
 		}
@@ -359,9 +361,9 @@ func (c *checker) runtime() {
 			c.add("runtime.kind", "an existing endpoint cannot be reconfigured: a study with candidates needs hooks.start and hooks.stop, or another runtime kind")
 		}
 	case "":
-		c.add("runtime.kind", "runtime.kind is missing: process, docker, ssh, simulated, predicted or existing")
+		c.add("runtime.kind", "runtime.kind is missing: process, docker, ssh, fleet, simulated, predicted or existing")
 	default:
-		c.add("runtime.kind", "runtime kind %q is not known: use process, docker, ssh, simulated, predicted or existing", r.Kind)
+		c.add("runtime.kind", "runtime kind %q is not known: use process, docker, ssh, fleet, simulated, predicted or existing", r.Kind)
 	}
 	c.processes()
 	for i, u := range r.URLs {
@@ -392,7 +394,7 @@ func (c *checker) runtime() {
 // processes checks what is said of the engines' processes and of hooks.
 func (c *checker) processes() {
 	r := c.s.Runtime
-	if r.Kind != Process && r.Kind != SSH && r.Kind != "" {
+	if r.Kind != Process && r.Kind != SSH && r.Kind != Fleet && r.Kind != "" {
 		if r.Dir != "" {
 			c.add("runtime.dir", "dir does not apply to runtime kind %s", r.Kind)
 		}

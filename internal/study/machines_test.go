@@ -29,7 +29,15 @@ func TestMachines(t *testing.T) {
 		{"ssh", "", "kind: ssh, machines: [{name: a}, {name: b, address: 10.0.0.2, user: u, port: 2222, devices: [2, 3]}]", ""},
 		{"docker", "", "kind: docker, docker: {image: i}, machines: [{name: a, docker_host: 'ssh://a'}, {name: b, docker_host: 'ssh://b', address: b}]", ""},
 		{"simulated", "", "kind: simulated, machines: [{name: a}, {name: b, speed: 0.97}]", ""},
-		{"process", "", "kind: process, machines: [{name: a}, {name: b}]", "machines do not apply to runtime kind process: use ssh, docker or simulated"},
+		{"fleet", "", "kind: fleet, machines: [{name: a}, {name: b, devices: [2, 3]}]", ""},
+		{"labels of others", "", "kind: ssh, labels: {gpu: h100}, hosts: [{name: a}]", "t.yaml:8:30: labels do not apply to runtime kind ssh"},
+		{"neither", "", "kind: fleet", "t.yaml:8:10: runtime kind fleet needs machines, by the names of their agents, or labels"},
+		{"both", "", "kind: fleet, labels: {gpu: h100}, machines: [{name: a}, {name: b}]", "machines name the study's machines already"},
+		{"empty label", "", "kind: fleet, labels: {gpu: ''}", `label "gpu" has the value ""`},
+		{"address", "", "kind: fleet, machines: [{name: a}, {name: b, address: c}]", "a machine of a fleet needs no address"},
+		{"devices of all", ", devices: [0, 1]", "kind: fleet, machines: [{name: a}, {name: b}]", "name them for each machine, under runtime.machines"},
+		{"nodes", ", nodes: 2", "kind: fleet, labels: {gpu: h100}", "leave it out"},
+		{"process", "", "kind: process, machines: [{name: a}, {name: b}]", "machines do not apply to runtime kind process: use ssh, docker, fleet or simulated"},
 		{"predicted", "", "kind: predicted, machines: [{name: a}, {name: b}]", "machines do not apply to runtime kind predicted"},
 		{"one", "", "kind: ssh, machines: [{name: a}]", "machines has one: list two or more, or leave it out"},
 		{"spread", ", nodes: 2", "kind: ssh, machines: [{name: a}, {name: b}]", "hardware.nodes says that a configuration takes 2"},
@@ -39,6 +47,7 @@ func TestMachines(t *testing.T) {
 		{"speed of a real one", "", "kind: ssh, machines: [{name: a}, {name: b, speed: 2}]", "speed of a machine applies to runtime kind simulated, not ssh"},
 		{"no speed", "", "kind: simulated, machines: [{name: a}, {name: b, speed: 20}]", "speed is 20: give a factor from 0.1 to 10"},
 		{"user of a simulated one", "", "kind: simulated, machines: [{name: a}, {name: b, user: u}]", "user of a machine applies to runtime kind ssh, not simulated"},
+		{"devices of a simulated one", "", "kind: simulated, machines: [{name: a}, {name: b, devices: [1, 2]}]", "devices of a machine applies to runtime kind ssh or fleet, not simulated"},
 		{"no docker host", "", "kind: docker, docker: {image: i}, machines: [{name: a, docker_host: 'ssh://a'}, {name: b}]", "machine b needs docker_host: the address of its Docker Engine, such as ssh://b"},
 		{"docker host twice", "", "kind: docker, docker: {image: i}, machines: [{name: a, docker_host: 'ssh://a'}, {name: b, docker_host: 'ssh://a'}]", "ssh://a is the docker_host of another machine too"},
 		{"too few devices", "", "kind: ssh, machines: [{name: a}, {name: b, devices: [1]}]", "machine b has 1 devices, and hardware.gpus is 2: it says what each machine has"},
@@ -77,5 +86,37 @@ func TestOnMachine(t *testing.T) {
 	s.Runtime.Machines = s.Runtime.Machines[:1]
 	if other, _ := s.Fingerprint(); mine == other {
 		t.Error("with fewer machines it is the same study")
+	}
+}
+
+// TestNodes: a study by labels has the machines that it is given, for good; one machine suits every strategy, several
+// a race.
+func TestNodes(t *testing.T) {
+	s, err := Parse("t.yaml", []byte(parallelStudy("", "kind: fleet, labels: {gpu: h100}")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	none, _ := s.Fingerprint()
+	if err := s.UseNodes([]string{"a", "b"}); err != nil || s.Limits.Time != 2*time.Hour || len(s.MachineNames()) != 2 {
+		t.Errorf("%v, %v on %v", err, s.Limits.Time, s.MachineNames())
+	}
+	if fixed, err := s.Fingerprint(); err != nil || fixed == none {
+		t.Errorf("the machines are no part of the study: %v", err)
+	}
+	if on := s.On(s.Runtime.Machines[1]); on.Runtime.Node().Name != "b" || s.Runtime.Node().Name != "" {
+		t.Errorf("runs on %+v", on.Runtime)
+	}
+	one, err := Parse("t.yaml", []byte("strategy: tpe\n"+parallelStudy("", "kind: fleet, labels: {gpu: h100}")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := one.UseNodes([]string{"a", "b"}); err == nil || !strings.Contains(err.Error(), "2 agents of the fleet have the study's labels (a, b), and strategy tpe runs one trial after another") {
+		t.Error(err)
+	}
+	if err := one.UseNodes([]string{"a"}); err != nil || one.Runtime.Node().Name != "a" || one.HardwareText("") != "2 x NVIDIA H100 SXM on machine a" {
+		t.Errorf("%v, %q on %s", err, one.Runtime.Node().Name, one.HardwareText(""))
+	}
+	if _, err := Parse("t.yaml", []byte("strategy: tpe\n"+parallelStudy("", "kind: fleet, machines: [{name: a}]"))); err != nil {
+		t.Error(err)
 	}
 }

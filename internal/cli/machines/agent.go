@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -19,6 +20,7 @@ import (
 	"perflab/internal/durable"
 	"perflab/internal/fleet/agent"
 	"perflab/internal/fleet/bus"
+	"perflab/internal/fleet/node"
 	"perflab/internal/fleet/order"
 	"perflab/internal/generator"
 	"perflab/internal/load"
@@ -29,6 +31,7 @@ type agentFlags struct {
 	join, name, dir string
 	hub, seed, ca   string // of an outside server
 	labels          []string
+	engines         bool
 }
 
 // NewAgent is perflab agent: this machine takes part in a fleet.
@@ -38,16 +41,22 @@ func NewAgent(env console.Env) *cobra.Command {
 		Use:   "agent [--join URL]",
 		Short: "Take part in a fleet: send shares of loads, run engines",
 		Long: `Connect outwards to the hub of a fleet, say what this machine has (processors, links,
-GPUs, engines, labels), and do what its leaders ask: send the shard of a load.
+GPUs, engines, labels), and do what its leaders ask: send the shard of a load, and, with
+--engines, start the engines of studies.
 
 --join takes the URL that perflab fleet invite prints: it has a token that is used once,
 and the fingerprint of the hub's certificate. The machine makes a key, which never leaves
 it, and is a member from then on: the next start needs no --join.
 
 A load that no leader holds on to ends by itself after some seconds. What was measured
-stays on this machine's disk until the leader has it.`,
+stays on this machine's disk until the leader has it.
+
+--engines lets studies of the fleet's leaders (runtime: kind fleet) start engines here.
+That is to run the programs that a study names, as this user: give it where you trust
+who leads. Engines end with the agent, and when their study is not heard of for 10 s.`,
 		Example: `  perflab agent --join 'perflab://lab.example.org:7422/#TOKEN.FINGERPRINT'
-  perflab agent --name load-1 --label rack=7`,
+  perflab agent --name load-1 --label rack=7
+  perflab agent --name gpu-1 --label gpu=h100 --engines`,
 		Args: console.WantArgs(0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error { return f.run(c.Context(), env) },
 	}
@@ -56,6 +65,7 @@ stays on this machine's disk until the leader has it.`,
 	fs.StringVar(&f.join, "join", "", "URL of an invitation; needed once")
 	fs.StringVar(&f.name, "name", "", "what people call this machine (default its host name)")
 	fs.StringArrayVar(&f.labels, "label", nil, "NAME=VALUE by which it can be chosen; repeatable")
+	fs.BoolVar(&f.engines, "engines", false, "let the fleet's studies start engines on this machine, as this user")
 	fs.StringVar(&f.dir, "dir", "", "directory for its key, fetched files and calls on their way (default perflab/agent in the user's configuration directory)")
 	fs.StringVar(&f.hub, "hub", "", "address of an outside NATS server, tls://host:4222, instead of an invitation: see perflab fleet accounts")
 	fs.StringVar(&f.seed, "hub-seed", "", "with --hub: file with the seed of this agent's nkey")
@@ -93,6 +103,11 @@ func (f *agentFlags) run(ctx context.Context, env console.Env) error {
 	facts := f.facts(ctx, env, labels)
 	facts.Name = cmp.Or(f.name, me.Name, facts.Name)
 	fmt.Fprintf(env.Stdout, "Agent %s of the fleet at %s: %s\nAn interrupt (Ctrl-C) ends it\n", facts.Name, me.Addr, Brief(facts))
+	if facts.Starts = f.engines; f.engines {
+		var wait sync.WaitGroup
+		defer wait.Wait()
+		wait.Go(func() { cancel(node.Serve(ctx, node.Options{Conn: conn, Dir: f.dir, Log: log})) })
+	}
 	err = agent.Run(ctx, agent.Options{Conn: conn, Dir: f.dir, Facts: facts, Log: log})
 	if interrupted.Err() != nil {
 		return nil // as it is told to end
@@ -177,5 +192,8 @@ func Brief(f order.Facts) string {
 		parts = append(parts, fmt.Sprintf("%d x %s", n, f.GPUs[0].Name))
 	}
 	parts = append(parts, f.Engines...)
+	if f.Starts {
+		parts = append(parts, "starts engines")
+	}
 	return strings.Join(parts, ", ")
 }

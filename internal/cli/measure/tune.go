@@ -17,6 +17,7 @@ import (
 	"perflab/docs"
 	"perflab/internal/cli/console"
 	"perflab/internal/cli/library"
+	"perflab/internal/cli/machines"
 	"perflab/internal/dirdoc"
 	"perflab/internal/engine"
 	"perflab/internal/lab"
@@ -42,6 +43,7 @@ type tuneFlags struct {
 	schema bool
 	check  bool
 	learn  []string // paths of earlier studies
+	hub    machines.Hub
 }
 
 const tuneLong = `Find the serving command that is fastest for a workload, or cheapest, or
@@ -71,6 +73,9 @@ random, grid and tpe draw from the same space as race.
 While it runs it shows which launch is under way and why, how far its load is, how
 long the study may still take, and what leads so far; perflab status DIR says the
 same from another terminal.
+
+With runtime fleet the engines run on machines where perflab agent --engines does, found
+through the hub (--hub), a trial on each at the same time.
 
 A study directory holds study.json (every fact), report.md, report.html, plots/,
 the journal, and one directory per trial with its runs and the engine's log.
@@ -110,6 +115,7 @@ func NewTune(env console.Env) *cobra.Command {
 	fs.BoolVar(&f.resume, "resume", false, "continue the study in the study directory")
 	fs.StringVar(&f.how, "strategy", "", "search by this strategy in place of the file's: "+strings.Join(study.Strategies(), ", "))
 	fs.StringArrayVar(&f.learn, "earlier", nil, "study directory, runs or another client's results that direct the search and confirm nothing, beside those of the file (repeatable)")
+	f.hub.Add(fs)
 	fs.BoolVar(&f.check, "check", false, "check the study file and this machine's hardware, say what would be raced, and stop")
 	fs.BoolVar(&f.schema, "schema", false, "print the JSON Schema of study files and stop")
 	return c
@@ -134,6 +140,11 @@ func runTune(ctx context.Context, env console.Env, f *tuneFlags, path string) er
 	if f.check {
 		return checkStudy(ctx, env, path, s)
 	}
+	nodes, leave, err := f.meet(ctx, env, s)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	dir := f.dir(s.Name)
 	f.made = dir
 	w := &tuneView{started: time.Now()}
@@ -143,7 +154,7 @@ func runTune(ctx context.Context, env console.Env, f *tuneFlags, path string) er
 	}
 	facts, err := lab.Tune(ctx, s, content, lab.Options{
 		Dir: dir, Resume: f.resume, Version: env.Version, Self: env.Self,
-		APIKey: env.Getenv("OPENAI_API_KEY"), Secrets: env.Secrets, Predictor: replay.Predictor{}, Watch: w.watch, Follow: w.follow, Again: f.again(path, dir), Words: finding.Worded, Earlier: source.Earlier,
+		APIKey: env.Getenv("OPENAI_API_KEY"), Secrets: env.Secrets, Predictor: replay.Predictor{}, Watch: w.watch, Follow: w.follow, Again: f.again(path, dir), Words: finding.Worded, Earlier: source.Earlier, Fleet: nodes,
 		Tell: func(text string) { w.live.Say("warning: %s", text) },
 	})
 	w.live.End()
@@ -162,6 +173,25 @@ func runTune(ctx context.Context, env console.Env, f *tuneFlags, path string) er
 	}
 	fmt.Fprintf(env.Stdout, "Report: %s\n", filepath.Join(dir, "report.html"))
 	return cmp.Or(err, judgeStudy(facts))
+}
+
+// meet finds the machines of a study of runtime fleet.
+func (f *tuneFlags) meet(ctx context.Context, env console.Env, s *study.Study) (nodes lab.Fleet, leave func(), err error) {
+	if s.Runtime.Kind != study.Fleet {
+		if f.hub.Given() {
+			return nil, nil, console.Usage(fmt.Errorf("--hub says where a fleet meets, and the study's runtime is %s: set runtime.kind to fleet, or leave --hub out", s.Runtime.Kind))
+		}
+		return nil, func() {}, nil
+	}
+	l, stop, err := f.hub.Lead(ctx, env)
+	if err != nil {
+		return nil, nil, err
+	}
+	all := l.Nodes()
+	return all, func() {
+		all.Close()
+		stop()
+	}, nil
 }
 
 // dir is the study directory: --out, or perflab-out/NAME. A finished study of
@@ -189,6 +219,9 @@ func (f *tuneFlags) again(path, dir string) string {
 	}
 	for _, p := range f.learn {
 		words = append(words, "--earlier", engine.Quote(p))
+	}
+	for _, w := range f.hub.Words() {
+		words = append(words, engine.Quote(w))
 	}
 	return strings.Join(words, " ")
 }

@@ -126,6 +126,8 @@ func TestStudy(t *testing.T) {
 		{"host", "runtime: {kind: ssh, hosts: [{name: a, address: 10.0.0.1}]}", `runtime.kind: `, List{Hosts: []string{"10.0.0.*"}}},
 		{"host as somebody", "runtime: {hosts: [{name: a, user: root}]}", `runtime.hosts[0]: "root@a" is not allowed`, List{Hosts: []string{"root@a"}}},
 		{"option as a host", "runtime: {hosts: [{name: -oProxyCommand=x}]}", `runtime.hosts[0].name: "-oProxyCommand=x" has characters`, List{}},
+		{"fleet", "runtime: {kind: fleet, machines: [{name: a}]}", "runtime.kind: other machines are not allowed", List{Hosts: []string{"a"}}},
+		{"labels", "runtime: {kind: fleet, labels: {gpu: h100}}", "runtime.kind: ", List{Hosts: []string{"*"}}},
 		{"machine", "runtime: {machines: [{name: a}]}", `runtime.machines[0]: "a" is not allowed`, List{Hosts: []string{"a"}}},
 		{"simulated machine", "runtime: {kind: simulated, machines: [{name: a}]}", "", List{}},
 		{"machine's engine", "runtime: {kind: docker, machines: [{name: a, docker_host: 'tcp://b', address: c}]}", "runtime.kind: ", List{Images: []string{"a"}, Hosts: []string{"tcp://b"}, URLs: []string{"http://c"}}},

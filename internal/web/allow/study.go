@@ -86,7 +86,7 @@ func runtimeRules() map[string]rule {
 	maps.Copy(rules, map[string]rule{
 		"kind": kind, "urls[]": baseURL, "dir": belowDirs, "ssh_config": belowSSHFiles, "hooks.start": ofHooks, "hooks.stop": ofHooks,
 		"docker.image": fromImages, "docker.container": ofContainers, "docker.docker_host": fromHosts, "docker.address": host, "docker.mounts[]": mount, "docker.env[]": variable,
-		"machines[].docker_host": fromHosts,
+		"machines[].docker_host": fromHosts, "labels.*": word,
 	})
 	// The settings that lead out of a container, or into it as somebody else.
 	for key := range strings.FieldsSeq("container_runtime ipc pid ulimits[] user workdir entrypoint[] extra_hosts[] devices[] group_add[] cap_add[] security_opt[] privileged") {
@@ -180,7 +180,7 @@ func kind(c Checker, at, value string) error {
 	switch {
 	case value == study.Docker && len(c.Images)+len(c.Containers) == 0:
 		return field.Errorf(at, "containers are not allowed: an administrator adds images: [NAME:TAG] to the allow list of perflab serve")
-	case value == study.SSH && len(c.Hosts) == 0:
+	case (value == study.SSH || value == study.Fleet) && len(c.Hosts) == 0:
 		return field.Errorf(at, "other machines are not allowed: an administrator adds hosts: [NAME] to the allow list of perflab serve")
 	}
 	return nil
@@ -227,6 +227,9 @@ func (c Checker) machines(r study.Runtime) error {
 		if !matches(c.Hosts, target) {
 			errs = append(errs, refused(at, target, "hosts", target))
 		}
+	}
+	if len(r.Labels) > 0 && !matches(c.Hosts, "*") { // which lead to any machine of the fleet
+		errs = append(errs, field.Errorf("runtime.labels", "machines by labels are not allowed, for they may be any of the fleet: name them under runtime.machines, or an administrator adds hosts: ['*'] to the allow list of perflab serve"))
 	}
 	for i, h := range r.Hosts {
 		see(field.Index("runtime.hosts", i), h.Name, h.Address, h.User)

@@ -26,6 +26,9 @@ type Spot struct {
 // cpuDevice stands for the processors of a machine, where engines run on them.
 const cpuDevice = "cpu"
 
+// fleetPlace stands for the machines of a fleet that a study names by labels.
+const fleetPlace = "the fleet"
+
 // Text is how the spot reads.
 func (s Spot) Text() string {
 	machine := cmp.Or(s.Machine, "this machine")
@@ -111,6 +114,9 @@ func placeOfStudy(s *study.Study, lookup func(string) (string, bool)) Place {
 	}
 	for _, h := range r.Hosts {
 		add(machineName(cmp.Or(h.Address, h.Name)), h.Devices)
+	}
+	if r.Kind == study.Fleet && len(p) == 0 { // whichever have the labels: another study by them may have the same
+		add(fleetPlace, nil)
 	}
 	if len(p) > 0 {
 		return p

@@ -42,6 +42,8 @@ func TestPlaceOfStudy(t *testing.T) {
 		"by a socket":     {studyText("a", "{kind: docker, docker: {image: a, docker_host: 'unix:///tmp/d.sock', address: node}}"), "", "accelerators 0, 1 of node"},
 		"ssh":             {with(studyText("a", hosts), "gpus: 2}", "gpus: 2, nodes: 2}"), "", "accelerators of a; accelerators 3 of 10.0.0.2"},
 		"simulated nodes": {studyText("a", "{kind: simulated, machines: [{name: a}, {name: b}]}"), "", "processors of this machine"},
+		"fleet":           {studyText("a", "{kind: fleet, machines: [{name: a}, {name: b, devices: [1, 2]}]}"), "", "accelerators of a; accelerators 1, 2 of b"},
+		"fleet by labels": {studyText("a", "{kind: fleet, labels: {gpu: h100}}"), "", "accelerators of the fleet"},
 		"machines":        {studyText("a", "{kind: ssh, machines: [{name: a}, {name: b, devices: [1, 2]}]}"), "", "accelerators of a; accelerators 1, 2 of b"},
 		"existing":        {studyText("a", "{kind: existing, urls: ['http://localhost:8000', 'https://node']}"), "", "127.0.0.1:8000; node:443"},
 	} {
