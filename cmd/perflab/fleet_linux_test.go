@@ -22,6 +22,7 @@ import (
 
 	"perflab/internal/rundir"
 	"perflab/internal/test/netns"
+	"perflab/internal/test/relay"
 	"perflab/internal/truth"
 )
 
@@ -341,6 +342,41 @@ func checkStarts(t *testing.T, r *rundir.Run, known truth.Truth) {
 		if most := a.Offset.Bound + first.Offset.Bound + transit; a.Offset.Bound <= 0 || apart.Abs() > most {
 			t.Errorf("%s started %v after %s, known to %v", a.Name, apart, first.Name, most)
 		}
+	}
+}
+
+// TestFleetFar has an agent whose way to the hub takes longer there than back, which no exchange of messages can tell
+// from a clock that is ahead: the bound says how far off the start may be, and it is.
+func TestFleetFar(t *testing.T) {
+	t.Parallel()
+	o := openOffice(t, 1, truth.Params{TTFT: 20 * time.Millisecond, ITL: 20 * time.Millisecond, Tokens: 3})
+	far := o.agents[0].Machine
+	l, err := far.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const there, back = 12 * time.Millisecond, 2 * time.Millisecond
+	r, err := relay.Serve(l, o.hub.At(hubPort), relay.Options{Up: relay.Link{Delay: there}, Down: relay.Link{Delay: back}, Dial: far.Dial})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close() })
+	// Its URL leads to the relay; the certificate is the hub's all the same.
+	url := strings.Replace(o.invited(t), o.hub.At(hubPort), r.Addr(), 1)
+	start(t, far, "agent", "--join", url, "--name", "a2", "--dir", t.TempDir()).says(t, "Agent a2")
+	const total = 80
+	dir := filepath.Join(t.TempDir(), "run")
+	run := o.bench(t, dir, "a1,a2", "--dataset-name", "jsonl", "--dataset-path", prompts(t, total, 3), "--disable-shuffle", "--request-rate", "40").run(t, dir)
+	if got := indices(run); !slices.Equal(got, counted(total)) {
+		t.Errorf("%d calls came back, want each of %d once", len(got), total)
+	}
+	checkStarts(t, run, o.knows(t))
+	a := run.Header.Fleet.Agents[1]
+	if a.Offset == nil {
+		t.Fatal("its clock is not known")
+	}
+	if least := (there + back) / 2; a.Name != "a2" || a.Offset.Bound < least {
+		t.Errorf("the clock of %s is known to %v, which a way of %v there and %v back cannot prove: at best %v", a.Name, a.Offset.Bound, there, back, least)
 	}
 }
 

@@ -106,9 +106,14 @@ func newHub(env console.Env) *cobra.Command {
 connections are encrypted by a certificate that it makes, and lets in who was invited.
 
 Its directory has its keys and its members, and leader.json, which who leads reads: run
-perflab bench --fleet on this machine, as the same user.`,
-		Example: "  perflab fleet hub --dir fleet --listen :7422",
-		Args:    console.WantArgs(0, "no arguments"),
+perflab bench --fleet on this machine, as the same user.
+
+A site whose machines reach no other network has a hub of its own, whose one connection
+leads to this one: here --sites and perflab fleet invite --site, there --site-of.`,
+		Example: `  perflab fleet hub --dir fleet --listen :7422
+  perflab fleet hub --dir fleet --listen :7422 --sites :7423
+  perflab fleet hub --dir site --listen :7422 --site-of 'perflab://lab.example.org:7423/#TOKEN.FINGERPRINT'`,
+		Args: console.WantArgs(0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			o.Version, o.Log = env.Version, slog.New(slog.NewTextHandler(env.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 			h, err := fleet.OpenHub(c.Context(), o)
@@ -124,6 +129,8 @@ perflab bench --fleet on this machine, as the same user.`,
 	fs.SortFlags = false
 	fs.StringVar(&o.Dir, "dir", "fleet", "directory of its keys and members")
 	fs.StringVar(&o.Listen, "listen", "127.0.0.1:7422", "address to listen on, host:port; :7422 is every address of this machine")
+	fs.StringVar(&o.Leaves, "sites", "", "address where hubs of sites connect, host:port (default none can)")
+	fs.StringVar(&o.Leaf, "site-of", "", "invitation of the hub that this one is a site of; needed once")
 	return c
 }
 
@@ -148,12 +155,17 @@ can use once, and the fingerprint of the hub's certificate: give it to nobody el
 				return err
 			}
 			fmt.Fprintf(env.Stderr, "one machine may use this once, within %v:\n", cmp.Or(i.Lasts, time.Hour))
-			_, err = fmt.Fprintf(env.Data(), "perflab agent --join '%s'\n", url)
+			command := "perflab agent --join"
+			if i.Site {
+				command = "perflab fleet hub --site-of"
+			}
+			_, err = fmt.Fprintf(env.Data(), "%s '%s'\n", command, url)
 			return err
 		},
 	}
 	h.Add(c.Flags())
 	c.Flags().StringVar(&i.Host, "host", "", "name or address by which the machine reaches the hub (default an address of the hub's machine)")
+	c.Flags().BoolVar(&i.Site, "site", false, "for the hub of a site, not for an agent: print the URL for its --site-of")
 	c.Flags().DurationVar(&i.Lasts, "lasts", time.Hour, "how long the invitation can be used")
 	return c
 }
