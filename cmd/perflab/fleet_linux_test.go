@@ -484,7 +484,7 @@ func BenchmarkFleet(b *testing.B) {
 				n := time.Duration(max(1, len(r.Calls)))
 				b.ReportMetric(float64(len(r.Calls)), "calls")
 				b.ReportMetric(float64(len(r.Calls)*tokens)/span.Seconds(), "events/s")
-				b.ReportMetric(float64((client/n-server/max(1, time.Duration(len(known.Requests)))).Microseconds()), "ttft-error-us")
+				b.ReportMetric(float64((client/n - server/max(1, time.Duration(len(known.Requests)))).Microseconds()), "ttft-error-us")
 				b.ReportMetric(100*busy.Seconds()/span.Seconds(), "agents-cpu-%")
 				b.ReportMetric(float64(sched.Microseconds()), "sched-p99-us")
 			}

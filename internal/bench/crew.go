@@ -36,6 +36,8 @@ type CrewJob struct {
 	Workload *workload.Workload // opened
 	Progress *load.Progress     // that the crew adds to
 
+	Simulated bool // what answers is a simulator
+
 	Ready  func(*result.Fleet) error // called before the start, when all are ready: who sends what; an error ends the load
 	Begun  func(start time.Time)     // called once when the start instant has come, on this machine's clock
 	Enough <-chan struct{}           // closed once nothing more is to be sent: see Shard.Enough
@@ -52,17 +54,17 @@ func (j CrewJob) Agents(there int) int {
 
 // Shard is the job of the agent that sends shard i of n. Its files are still to be fetched.
 func (j CrewJob) Shard(i, n int) ShardJob {
-	return ShardJob{Spec: j.Spec, Index: i, Of: n, APIKey: j.APIKey, Totals: j.Workload.Totals()}
+	return ShardJob{Spec: j.Spec, Index: i, Of: n, APIKey: j.APIKey, Totals: j.Workload.Totals(), Simulated: j.Simulated}
 }
 
 // sentByCrew has the crew send the load. who is told who sends it, before the load and, in full, after.
-func (b Runner) sentByCrew(ctx context.Context, w *workload.Workload, o load.Options, who func(*result.Fleet) error, emit func(result.Call)) (load.Stats, error) {
+func (b Runner) sentByCrew(ctx context.Context, w *workload.Workload, o load.Options, simulated bool, who func(*result.Fleet) error, emit func(result.Call)) (load.Stats, error) {
 	p := cmp.Or(b.Progress, new(load.Progress))
 	enough := make(chan struct{})
 	var one sync.Mutex
 	ended := false
 	job := CrewJob{
-		Spec: b.Spec, APIKey: b.APIKey, Workload: w, Progress: p, Ready: who, Enough: enough,
+		Spec: b.Spec, APIKey: b.APIKey, Workload: w, Simulated: simulated, Progress: p, Ready: who, Enough: enough,
 		Begun: func(start time.Time) {
 			p.Running.Store(true)
 			if o.Begun != nil {

@@ -21,6 +21,8 @@ type ShardJob struct {
 	APIKey string            `json:"api_key,omitempty"` // a secret: it goes to the server under test alone
 	Files  map[string]string `json:"files,omitempty"`   // where the workload's files are here, by workload.File's Key; "": where the spec says
 	Totals workload.Totals   `json:"totals,omitzero"`   // of the whole workload, as the one who made the job has it; zero: not compared
+
+	Simulated bool `json:"simulated,omitzero"` // what answers is a simulator: who looks at the load is told
 }
 
 // Shard is a part of a load, ready to be sent.

@@ -52,6 +52,8 @@ type Underway struct {
 	Shards int    `json:"shards"` // that it has; some of Parts may have ended, or be lost
 	Parts  []Part `json:"parts"`
 	Pace   *Pace  `json:"pace,omitempty"` // of all parts; nil: none has begun
+
+	Simulated bool `json:"simulated"` // what answers is a simulator
 }
 
 // Part is what one agent sends of a load.
@@ -156,6 +158,7 @@ func underway(all []Present) []Underway {
 		p := Part{Agent: a.ID, Name: a.Facts.Name, State: a.Facts.Doing, Pace: a.Pace}
 		if work := a.Facts.Work; work != nil {
 			u.Who, u.Load, u.Model, u.Shards = cmp.Or(u.Who, work.Who), cmp.Or(u.Load, work.Load), cmp.Or(u.Model, work.Model), max(u.Shards, work.Of)
+			u.Simulated = u.Simulated || work.Simulated
 			p.Shard, p.State = work.Shard, work.State
 		}
 		u.Parts = append(u.Parts, p)

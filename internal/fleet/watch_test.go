@@ -57,7 +57,7 @@ func TestUnderway(t *testing.T) {
 		return &Pace{order.Progress{Sent: 3, InFlight: 1, Tokens: tokens}, rate}
 	}
 	work := func(shard int) *order.Work {
-		return &order.Work{State: "sends", Shard: shard, Of: 3, Who: "ada", Load: "random", Model: "m"}
+		return &order.Work{State: "sends", Shard: shard, Of: 3, Who: "ada", Load: "random", Model: "m", Simulated: shard == 1}
 	}
 	both := 80.0
 	for name, tt := range map[string]struct {
@@ -67,13 +67,13 @@ func TestUnderway(t *testing.T) {
 		"idle": {[]Present{agent("a", 0, nil, nil)}, []Underway{}},
 		"two of three shards": {
 			[]Present{agent("a", 7, work(1), sends(10, &rate)), agent("b", 7, work(0), sends(20, &rate)), agent("c", 0, nil, nil)},
-			[]Underway{{Epoch: 7, Who: "ada", Load: "random", Model: "m", Shards: 3, Parts: []Part{
+			[]Underway{{Epoch: 7, Who: "ada", Load: "random", Model: "m", Shards: 3, Simulated: true, Parts: []Part{
 				{Agent: "b", Name: "nb", Shard: 0, State: "sends", Pace: sends(20, &rate)}, {Agent: "a", Name: "na", Shard: 1, State: "sends", Pace: sends(10, &rate)},
 			}, Pace: &Pace{order.Progress{Sent: 6, InFlight: 2, Tokens: 30}, &both}}},
 		},
 		"one pace is not known": {
 			[]Present{agent("a", 7, work(0), sends(10, &rate)), agent("b", 7, work(1), sends(20, nil)), agent("c", 7, work(2), nil)},
-			[]Underway{{Epoch: 7, Who: "ada", Load: "random", Model: "m", Shards: 3, Parts: []Part{
+			[]Underway{{Epoch: 7, Who: "ada", Load: "random", Model: "m", Shards: 3, Simulated: true, Parts: []Part{
 				{Agent: "a", Name: "na", Shard: 0, State: "sends", Pace: sends(10, &rate)}, {Agent: "b", Name: "nb", Shard: 1, State: "sends", Pace: sends(20, nil)}, {Agent: "c", Name: "nc", Shard: 2, State: "sends"},
 			}, Pace: &Pace{Progress: order.Progress{Sent: 6, InFlight: 2, Tokens: 30}}}},
 		},

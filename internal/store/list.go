@@ -60,11 +60,7 @@ func (s *Store) List(ctx context.Context, q Query) (Page, error) {
 
 // where is the condition of a query.
 func (s *Store) where(ctx context.Context, q Query) (filter.Clause, error) {
-	now := q.Now
-	if now.IsZero() {
-		now = time.Now()
-	}
-	f, err := filter.Parse(q.Filter, now)
+	f, err := q.parse()
 	if err != nil {
 		return filter.Clause{}, err
 	}
@@ -74,6 +70,14 @@ func (s *Store) where(ctx context.Context, q Query) (filter.Clause, error) {
 	}
 	c := f.Clause()
 	return filter.Clause{SQL: own.SQL + " AND " + c.SQL, Args: append(own.Args, c.Args...)}, nil
+}
+
+func (q Query) parse() (*filter.Filter, error) {
+	now := q.Now
+	if now.IsZero() {
+		now = time.Now()
+	}
+	return filter.Parse(q.Filter, now)
 }
 
 // own is the condition of what is shown: an index file may have more directories than ours, which
@@ -286,6 +290,9 @@ func (s *Store) Counts(ctx context.Context, q Query, facts ...string) (map[strin
 	where, err := s.where(ctx, q)
 	if err != nil {
 		return nil, err
+	}
+	if f, err := q.parse(); err == nil && f.Outermost() {
+		where.SQL += " AND e.parent=''" // once more, in words that the index of facets is found by
 	}
 	counts := make([]map[string]*Group, len(facts))
 	for i := range counts {

@@ -187,7 +187,7 @@ func (j *job) doing() string {
 func (j *job) work() *order.Work {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return &order.Work{State: j.state, Shard: j.Index, Of: j.Of, Who: j.Who, Load: j.sends, Model: j.Spec.Model}
+	return &order.Work{State: j.state, Shard: j.Index, Of: j.Of, Who: j.Who, Load: j.sends, Model: j.Spec.Model, Simulated: j.Simulated}
 }
 
 // start is the leader's order to start. Its second one changes nothing.

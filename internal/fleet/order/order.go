@@ -74,6 +74,8 @@ type Work struct {
 	Who   string `json:"who,omitempty"`   // makes the run, in words
 	Load  string `json:"load,omitempty"`  // what all shards send, in words; "": the agent has not opened it yet
 	Model string `json:"model,omitempty"` // of the server under test
+
+	Simulated bool `json:"simulated,omitzero"` // that server is a simulator
 }
 
 // Link is a network interface.

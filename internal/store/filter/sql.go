@@ -28,6 +28,16 @@ func (f *Filter) Clause() Clause {
 	return c
 }
 
+// Outermost reports whether only entries hold that lie in nothing else.
+func (f *Filter) Outermost() bool {
+	for _, t := range f.terms {
+		if t.field.Name == "parent" && t.op == "=" && len(t.texts) == 1 && t.texts[0] == "" {
+			return true
+		}
+	}
+	return false
+}
+
 func (t term) clause() Clause {
 	switch f := t.field; {
 	case t.word != "":
@@ -75,6 +85,9 @@ func contains(s string) string {
 
 // textClause compares a text with each of the values that may hold.
 func (t term) textClause() Clause {
+	if t.op == "!=" && t.field.related == "" && len(t.texts) == 1 && t.texts[0] == "" {
+		return Clause{SQL: t.field.column + ">''"} // by an index, where there is one
+	}
 	var some []string
 	var c Clause
 	for _, v := range t.texts {

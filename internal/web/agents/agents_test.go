@@ -143,7 +143,7 @@ func big(name string) order.Facts {
 func working(name string, shard int) order.Facts {
 	f := big(name)
 	f.Epoch, f.Doing = 12, "sends: shard 1 of 3"
-	f.Work = &order.Work{State: "sends", Shard: shard, Of: 3, Who: "ada", Load: "random: 1024 tokens in, 128 out, 6000 requests, Poisson at 50 requests/s", Model: "Qwen/Qwen3-8B"}
+	f.Work = &order.Work{State: "sends", Shard: shard, Of: 3, Who: "ada", Load: "random: 1024 tokens in, 128 out, 6000 requests, Poisson at 50 requests/s", Model: "Qwen/Qwen3-8B", Simulated: true}
 	return f
 }
 
@@ -156,7 +156,7 @@ func TestShown(t *testing.T) {
 	for _, role := range []guard.Role{guard.Read, guard.Launch, guard.Administer} {
 		body := l.page(t, role, []*fleettest.Agent{idle, busy, small},
 			"3 agents: 2 idle, 1 at work.", "hold 28,231 streams at once and take in 84,000 tokens/s", "64 CPUs, 256 GiB, linux/amd64", "2 x NVIDIA H100 80GB HBM3, 80 GiB", "vllm 0.11.0, sglang 0.5.3",
-			"eth0 25 Gbit/s, ib0", "28,231 streams", "rack=7", "120,000 events/s", "mean TTFT off by 0.012 ms, checked 3 hours ago", "Load 12, for ada", "Poisson at 50 requests/s, to Qwen/Qwen3-8B",
+			"eth0 25 Gbit/s, ib0", "28,231 streams", "rack=7", "120,000 events/s", "mean TTFT off by 0.012 ms, checked 3 hours ago", "Load 12, for ada", "SIMULATED", "Poisson at 50 requests/s, to Qwen/Qwen3-8B",
 			"2 of 3", "1 of its 3 parts go on", ">4,321<", ">17<", "not chosen for loads", "keeps calls of load 9", "silent", "connected, and says nothing")
 		may := role == guard.Administer
 		if strings.Contains(body, "/fleet/invite") != may || strings.Contains(body, "/fleet/remove/") != may {

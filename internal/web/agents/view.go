@@ -33,13 +33,14 @@ type view struct {
 
 // load is a load that agents are at.
 type load struct {
-	Epoch uint64
-	Who   string
-	What  string
-	Model string
-	Left  string // how many of its parts are still sent, where those are not all
-	Parts []part
-	Pace  pace `json:"-"`
+	Epoch     uint64
+	Who       string
+	What      string
+	Model     string
+	Simulated bool
+	Left      string // how many of its parts are still sent, where those are not all
+	Parts     []part
+	Pace      pace `json:"-"`
 }
 
 // part is an agent's part of a load.
@@ -180,7 +181,7 @@ func together(t bench.Together) (text, unchecked string) {
 // load is a load as it is shown; its figures become cells.
 func (s *scene) load(u fleet.Underway) load {
 	key := strconv.FormatUint(u.Epoch, 10)
-	l := load{Epoch: u.Epoch, Who: clip(u.Who), What: clipTo(u.Load, 2*mostText), Model: clip(u.Model), Pace: s.pace("all."+key, u.Pace)}
+	l := load{Epoch: u.Epoch, Who: clip(u.Who), What: clipTo(u.Load, 2*mostText), Model: clip(u.Model), Simulated: u.Simulated, Pace: s.pace("all."+key, u.Pace)}
 	if len(u.Parts) < u.Shards {
 		l.Left = fmt.Sprintf("%d of its %d parts go on; the others have ended, or their agents are lost.", len(u.Parts), u.Shards)
 	}

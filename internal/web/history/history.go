@@ -94,7 +94,7 @@ func (s *screen) lines(ctx context.Context, o trend.Options) ([]trend.Line, erro
 		return nil, err
 	}
 	o.From, o.To = "", ""
-	lines, err := recall.Made(ctx, now, fmt.Sprintf("history %+v", o), 0, func(ctx context.Context) (listed, error) {
+	lines, err := recall.Made(recall.Aside(ctx), now, fmt.Sprintf("history %+v", o), 0, func(ctx context.Context) (listed, error) {
 		lines, err := trend.List(ctx, s.Store.Store, o)
 		for i := range lines {
 			lines[i].Entries = nil // a list shows none, and they are most of it

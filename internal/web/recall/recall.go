@@ -39,6 +39,8 @@ type Index struct {
 	since   time.Time
 	held    int // bytes
 	answers map[string]*answer
+
+	turns turns
 }
 
 // answer is what the index said, once it is done.
@@ -89,7 +91,7 @@ func text(q store.Query) string {
 func Made[T any](ctx context.Context, n Now, name string, fresh time.Duration, make func(context.Context) (T, error)) (T, error) {
 	a, mine := n.x.answer(n.Version, name, fresh)
 	if mine {
-		a.value, a.err = make(context.WithoutCancel(ctx)) // others wait for it too
+		n.x.turns.take(ctx, func(ctx context.Context) { a.value, a.err = make(ctx) })
 		n.x.keep(name, a)
 		close(a.done)
 	}

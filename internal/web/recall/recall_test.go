@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"html/template"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -108,4 +109,54 @@ func TestLeft(t *testing.T) {
 	}
 	close(end)
 	wait.Wait()
+}
+
+// TestTurns: no more is made at a time than there are processors, in the order in which it was asked for, and what one
+// answer asks for is a part of its turn.
+func TestTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := New(nil)
+		var making, most int
+		var order []int
+		var mu sync.Mutex
+		count := func(by int) {
+			mu.Lock()
+			defer mu.Unlock()
+			making += by
+			most = max(most, making)
+		}
+		var wait sync.WaitGroup
+		for i := range 20 {
+			wait.Go(func() {
+				_, err := Made(t.Context(), Now{x, 1}, fmt.Sprint("page ", i), 0, func(ctx context.Context) (int, error) {
+					count(1)
+					defer count(-1)
+					v, err := Made(ctx, Now{x, 1}, fmt.Sprint("part ", i), 0, func(context.Context) (int, error) {
+						time.Sleep(time.Second) // of the test's own clock
+						return i, nil
+					})
+					mu.Lock()
+					defer mu.Unlock()
+					order = append(order, v)
+					return v, err
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			})
+			synctest.Wait() // it waits for its turn, or has it
+		}
+		long := make(chan struct{})
+		wait.Go(func() {
+			_, _ = Made(Aside(t.Context()), Now{x, 1}, "long", 0, func(context.Context) (int, error) { close(long); return 1, nil })
+		})
+		<-long
+		wait.Wait()
+		if most != min(20, runtime.GOMAXPROCS(0)) {
+			t.Errorf("%d were made at a time by %d processors", most, runtime.GOMAXPROCS(0))
+		}
+		if first := order[0]; first >= most {
+			t.Errorf("number %d was made before those that asked first: %v", first, order)
+		}
+	})
 }
