@@ -56,7 +56,12 @@ func (c *Crew) Load(ctx context.Context, job bench.CrewJob, emit func(result.Cal
 	if s := bench.Size(bench.NeedOf(job.Workload), able(agents)); !s.Enough() && c.l.o.Say != nil {
 		c.l.o.Say(s.Text())
 	}
-	x, err := c.l.begin(ctx, agents, job, emit)
+	return c.l.load(ctx, agents, job, emit)
+}
+
+// load has agents send a load.
+func (l *Leader) load(ctx context.Context, agents []Agent, job bench.CrewJob, emit func(result.Call)) (load.Stats, *result.Fleet, error) {
+	x, err := l.begin(ctx, agents, job, emit)
 	if err != nil {
 		return load.Stats{}, nil, err
 	}
@@ -106,7 +111,7 @@ func (l *Leader) begin(ctx context.Context, agents []Agent, job bench.CrewJob, e
 	for i, a := range agents {
 		lease, err := l.conn.Claim(ctx, "agent."+a.ID, []byte(l.o.Who), claimed)
 		if held, ok := errors.AsType[*bus.HeldError](err); ok {
-			err = fmt.Errorf("agent %s works for %s", a.Facts.Name, cmp.Or(string(held.Value), "somebody else"))
+			err = &BusyError{Agent: a.Facts.Name, Who: cmp.Or(string(held.Value), "somebody else")}
 		}
 		if err != nil {
 			x.close()
@@ -121,6 +126,11 @@ func (l *Leader) begin(ctx context.Context, agents []Agent, job bench.CrewJob, e
 	}
 	return x, nil
 }
+
+// BusyError says that an agent works for another leader.
+type BusyError struct{ Agent, Who string }
+
+func (e *BusyError) Error() string { return fmt.Sprintf("agent %s works for %s", e.Agent, e.Who) }
 
 // claimed is for how long an agent is a leader's that says nothing more.
 const claimed = 15 * time.Second
