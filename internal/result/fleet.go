@@ -50,15 +50,15 @@ func (x *Accumulator) addAgent(c *Call) {
 	t.LagFromDue += max(0, c.Lag(0))
 	t.LagFromReady += max(0, c.Lag(1))
 	t.InCalls += c.Dial + c.End - c.Sent
-	t.Chunks, t.Merged = t.Chunks+len(c.Chunks), t.Merged+c.merged()
+	t.Chunks, t.Merged = t.Chunks+len(c.Chunks), t.Merged+mergedChunks(c)
 	t.Reads, t.Coarse = t.Reads+c.Reads, t.Coarse+c.Coarse
 	for _, l := range c.Late {
 		t.Late, t.LateBy = t.Late+1, max(t.LateBy, l.By)
 	}
 }
 
-// merged is how many chunks came together with the one before them.
-func (c *Call) merged() (n int) {
+// mergedChunks is how many chunks of a call came together with the one before them.
+func mergedChunks(c *Call) (n int) {
 	for i := 1; i < len(c.Chunks); i++ {
 		if c.joined(i) {
 			n++

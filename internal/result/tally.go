@@ -264,7 +264,7 @@ func (t *Tally) addTokens(c *Call) {
 		t.Generating++
 	}
 	t.Chunks += len(c.Chunks)
-	t.Merged += c.merged()
+	t.Merged += mergedChunks(c)
 	if uneven(c) {
 		t.Uneven++
 	}

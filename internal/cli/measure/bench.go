@@ -250,9 +250,7 @@ func (f *benchFlags) complete(fs *pflag.FlagSet) error {
 		}
 	}
 	note(f.checkBounds())
-	if f.fleet == "" && (fs.Changed("hub") || fs.Changed("hub-seed") || fs.Changed("hub-ca")) {
-		note(errors.New("--hub says where a fleet meets: say which of its agents send the load by --fleet"))
-	}
+	note(f.checkHub(fs))
 	if f.maxErrors < 0 || f.maxErrors > 1 {
 		note(fmt.Errorf("--max-error-rate is %g: it is a share between 0 and 1", f.maxErrors))
 	}
@@ -269,6 +267,14 @@ func (f *benchFlags) complete(fs *pflag.FlagSet) error {
 	}
 	*s = s.Freshen(fs.Changed("seed"))
 	return errors.Join(errs...)
+}
+
+// checkHub refuses a hub without a fleet.
+func (f *benchFlags) checkHub(fs *pflag.FlagSet) error {
+	if f.fleet == "" && (fs.Changed("hub") || fs.Changed("hub-seed") || fs.Changed("hub-ca")) {
+		return errors.New("--hub says where a fleet meets: say which of its agents send the load by --fleet")
+	}
+	return nil
 }
 
 // addSamplingFlags are the flags that say how tokens are drawn.
