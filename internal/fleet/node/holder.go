@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 
@@ -172,7 +171,7 @@ func (h *holder) newEngine(o spawnOrder) (*engine, error) {
 	if err == nil {
 		defer out.Close()
 		e.Running, err = h.host(o.Start).Spawn(h.ctx, deploy.Job{
-			Member: deploy.Member{Argv: o.Argv, Env: slices.Concat(h.s.o.Env, o.Env), Devices: o.Devices, Files: o.Files},
+			Member: deploy.Member{Argv: o.Argv, Env: o.Env, Devices: o.Devices, Files: o.Files},
 			Op:     o.Op, Name: o.Name, Marker: o.Marker, Ports: o.Ports, Visible: o.Visible, Dir: dir, Log: out,
 		})
 	}
@@ -322,15 +321,11 @@ func (h *holder) run(o runOrder) (any, error) {
 		ctx, cancel := context.WithCancelCause(h.ctx)
 		c := &command{cancel: cancel}
 		c.more.L = &c.mu
-		argv := o.Argv
-		if len(h.s.o.Env) > 0 {
-			argv = slices.Concat([]string{"env"}, h.s.o.Env, argv)
-		}
 		h.work.Go(func() {
 			defer cancel(nil)
 			stop := context.AfterFunc(ctx, func() { c.finish(context.Cause(ctx)) }) // who waits to write goes on
 			defer stop()
-			c.finish(deploy.Process{Dir: o.Dir}.Command(ctx, "", argv, c))
+			c.finish(deploy.Process{Dir: o.Dir}.Command(ctx, "", o.Argv, c))
 		})
 		return c, nil
 	})

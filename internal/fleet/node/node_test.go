@@ -141,4 +141,5 @@ func TestRuntime(t *testing.T) {
 	t.Run("suite", func(t *testing.T) {
 		deploytest.Run(t, func(*testing.T) deploy.Runtime { return n.On("a", deploy.Process{}) })
 	})
+	t.Run("devices", func(t *testing.T) { deploytest.Devices(t, n.On("a", deploy.Process{})) })
 }

@@ -26,8 +26,6 @@ type Options struct {
 	Conn Conn
 	Dir  string // for logs and files of engines that run
 	Log  *slog.Logger
-
-	Env []string // added to the environment of engines and commands, KEY=value; what the leader gives goes over it
 }
 
 // server is an agent that starts engines.
