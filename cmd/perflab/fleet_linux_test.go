@@ -348,7 +348,6 @@ func checkStarts(t *testing.T, r *rundir.Run, known truth.Truth) {
 // TestFleetFar has an agent whose way to the hub takes longer there than back, which no exchange of messages can tell
 // from a clock that is ahead: the bound says how far off the start may be, and it is.
 func TestFleetFar(t *testing.T) {
-	t.Parallel()
 	o := openOffice(t, 1, truth.Params{TTFT: 20 * time.Millisecond, ITL: 20 * time.Millisecond, Tokens: 3})
 	far := o.agents[0].Machine
 	l, err := far.Listen("tcp", "127.0.0.1:0")

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"perflab/internal/cli/console"
+	"perflab/internal/cli/machines"
 	"perflab/internal/durable"
 	"perflab/internal/fleet"
 	"perflab/internal/fleet/bus"
@@ -159,6 +160,9 @@ func (f *serveFlags) openFleet(ctx context.Context) (close func(), err error) {
 		return nil, errors.Join(err, hub.Close())
 	}
 	f.Fleet = l
+	if dir, err := filepath.Abs(o.Dir); err == nil { // else a launch that wants a fleet says that there is none
+		f.Env = append(f.Env, machines.HubVariable+"="+dir)
+	}
 	return func() {
 		l.Close()
 		if err := hub.Close(); err != nil {

@@ -17,8 +17,8 @@ import (
 	"perflab/internal/fleet/bus"
 )
 
-// hubVariable names the hub for commands that lead a fleet.
-const hubVariable = "PERFLAB_HUB"
+// HubVariable names the hub for commands that lead a fleet.
+const HubVariable = "PERFLAB_HUB"
 
 // Hub is where a command meets its fleet.
 type Hub struct {
@@ -28,7 +28,7 @@ type Hub struct {
 
 // Add adds the flags that name the hub.
 func (h *Hub) Add(fs *pflag.FlagSet) {
-	fs.StringVar(&h.dir, "hub", "", "where the fleet meets: the directory of a hub on this machine, or the address of an outside NATS server, tls://host:4222 (default "+hubVariable+", else that of perflab serve here)")
+	fs.StringVar(&h.dir, "hub", "", "where the fleet meets: the directory of a hub on this machine, or the address of an outside NATS server, tls://host:4222 (default "+HubVariable+", else that of perflab serve here)")
 	fs.StringVar(&h.seed, "hub-seed", "", "with an outside server: file with the seed of the leader's nkey")
 	fs.StringVar(&h.ca, "hub-ca", "", "with an outside server: file with the certificate of who signs for it (default who the system trusts)")
 }
@@ -41,7 +41,7 @@ var usualPlaces = []string{"perflab-out/.perflab/server/fleet", "runs/.perflab/s
 
 // identity is the leader's of a hub.
 func (h *Hub) identity(env console.Env) (bus.Identity, error) {
-	at := cmp.Or(h.dir, env.Getenv(hubVariable))
+	at := cmp.Or(h.dir, env.Getenv(HubVariable))
 	if isAddress(at) {
 		if h.seed == "" {
 			return bus.Identity{}, console.Usage(errors.New("an outside server wants to know who leads: give the file with the leader's seed by --hub-seed"))
@@ -54,7 +54,7 @@ func (h *Hub) identity(env console.Env) (bus.Identity, error) {
 				return id, nil
 			}
 		}
-		return bus.Identity{}, console.Usage(fmt.Errorf("there is no fleet here: open one by perflab serve --fleet :7422 or perflab fleet hub, or name its directory by --hub or %s", hubVariable))
+		return bus.Identity{}, console.Usage(fmt.Errorf("there is no fleet here: open one by perflab serve --fleet :7422 or perflab fleet hub, or name its directory by --hub or %s", HubVariable))
 	}
 	id, err := bus.LoadLeader(at)
 	if errors.Is(err, os.ErrNotExist) {

@@ -268,13 +268,20 @@ func (c *Conn) onBack(*nats.Conn) {
 	c.mu.Lock()
 	c.link, c.unlink = context.WithCancel(context.Background())
 	c.mu.Unlock()
-	err := c.greet(context.Background())
-	if r, ok := asRefused(err); ok {
-		c.end(r)
-		return
-	}
-	if err != nil {
+	for tries := 0; ; tries++ {
+		err := c.greet(context.Background())
+		if r, ok := asRefused(err); ok {
+			c.end(r)
+			return
+		}
+		if err == nil {
+			break
+		}
+		if !c.nats.IsConnected() {
+			return // it comes back again
+		}
 		c.o.Log.Warn("the connection to the hub is back, and the hub does not answer", "error", err)
+		time.Sleep(pause(tries)) // whoever is not welcome any more must hear of it
 	}
 	if c.o.Back != nil {
 		c.o.Back()
@@ -311,6 +318,10 @@ func (c *Conn) onClosed(*nats.Conn) {
 
 // onError hears what goes wrong beside: messages that are dropped, and what the server does not allow.
 func (c *Conn) onError(_ *nats.Conn, s *nats.Subscription, err error) {
+	if errors.Is(err, nats.ErrPermissionViolation) {
+		c.o.Log.Debug("the hub does not allow what was tried", "error", err) // the hub's log has who tried what; one that is refused hears why
+		return
+	}
 	if s == nil || !errors.Is(err, nats.ErrSlowConsumer) {
 		c.o.Log.Warn("the hub says that something was wrong", "error", err)
 		return

@@ -172,6 +172,7 @@ func callColumns() []callColumn {
 	return []callColumn{
 		{name: "index", needed: true, get: func(_ *result.Header, c *result.Call) string { return strconv.Itoa(c.Index) }, set: integer(func(c *rowCall, v int64) { c.Index = int(v) })},
 		{name: "target", get: func(_ *result.Header, c *result.Call) string { return strconv.Itoa(c.Target) }, set: integer(func(c *rowCall, v int64) { c.Target = int(v) })},
+		count("agent", func(c *result.Call) *int { return &c.Agent }),
 		count("session", func(c *result.Call) *int { return &c.Session }),
 		{name: "turn", get: turnText, set: integer(func(c *rowCall, v int64) { c.Turn = int(v) })},
 		{name: "model", get: func(h *result.Header, c *result.Call) string { return cmp.Or(c.Model, h.Model) }, set: func(c *rowCall, text string) error { c.model = text; return nil }},

@@ -15,7 +15,7 @@ import (
 )
 
 // tableHead is how a table of calls begins.
-const tableHead = "index,target,session,"
+const tableHead = "index,target,"
 
 // Is reports whether a file begins as a table of calls.
 func Is(data []byte) bool { return bytes.HasPrefix(data, []byte(tableHead)) }

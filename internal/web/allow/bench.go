@@ -23,7 +23,7 @@ func benchRules() map[string]rule {
 	maps.Copy(rules, same(harmless, `port backend extra-body temperature top-p top-k min-p frequency-penalty presence-penalty repetition-penalty
 		insecure ready-check-timeout-sec timeout-first-token timeout-idle timeout-total cache num-warmups profile percentile-metrics metric-percentiles
 		goodput slo max-error-rate compat telemetry telemetry-interval telemetry-gpus price-per-hour gpus
-		sweep sweep-points find-max find-max-from find-max-to find-max-precision find-max-requests find-max-seconds repeat repeat-same-seed block metadata`))
+		sweep sweep-points find-max find-max-from find-max-to find-max-precision find-max-requests find-max-seconds repeat repeat-same-seed block metadata fleet`))
 	rules["base-url"], rules["host"], rules["endpoint"] = baseURLs, host, endpoint
 	rules["model"], rules["served-model-name"] = nameOrFile, harmless
 	for flag, why := range withheldFlags() {
@@ -44,6 +44,9 @@ func withheldFlags() map[string]string {
 	}
 	for flag := range strings.FieldsSeq("html parquet save-result append-result save-detailed result-dir result-filename label") {
 		out[flag] = "is about a file that the launch would write: its run directory has all of it, from which perflab report and export make files"
+	}
+	for flag := range strings.FieldsSeq("hub hub-seed hub-ca") {
+		out[flag] = "names keys of a fleet: a launch has that of this server, where it has one (perflab serve --fleet)"
 	}
 	return out
 }
