@@ -379,9 +379,9 @@ func TestFleetFar(t *testing.T) {
 	}
 }
 
-// TestFleetFaults breaks a fleet while it sends. Each load would take 12 s.
+// TestFleetFaults breaks a fleet while it sends. Each load would take 16 s.
 func TestFleetFaults(t *testing.T) {
-	const total, tokens = 240, 3
+	const total, tokens = 320, 3
 	load := []string{"--dataset-name", "jsonl", "--request-rate", "20"}
 	for _, c := range []struct {
 		name    string
@@ -391,7 +391,7 @@ func TestFleetFaults(t *testing.T) {
 	}{
 		{"an agent is killed", func(_ *testing.T, o *office, _ *program) { o.agents[0].cmd.kill() }, "a1", 1},
 		{"a link is cut for a second", func(t *testing.T, o *office, _ *program) { o.cut(t, 0, time.Second) }, "", 0},
-		{"a link is cut for longer than the lease", func(t *testing.T, o *office, _ *program) { o.cut(t, 0, 8*time.Second) }, "a1", 1},
+		{"a link is cut for longer than the lease", func(t *testing.T, o *office, _ *program) { o.cut(t, 0, 11*time.Second) }, "a1", 1},
 		{"the hub is killed and comes back", func(t *testing.T, o *office, _ *program) {
 			o.hubCmd.kill()
 			o.openHub(t)

@@ -35,7 +35,7 @@ type Options struct {
 	Who     string        // in words, for those who look at the fleet
 	Version string        // of perflab; another one's agents are not chosen
 	Say     func(string)  // told what of a load its agents may not bear; nil: nobody
-	Lease   time.Duration // a load ends by itself when its leader was not heard of for so long; 0: 5 s
+	Lease   time.Duration // a load ends by itself when its leader was not heard of for so long; 0: 8 s
 	Log     *slog.Logger
 }
 
@@ -68,7 +68,7 @@ const gone = 4 * order.HereEvery
 // Lead begins to listen to the agents of a hub.
 func Lead(ctx context.Context, conn *bus.Conn, o Options) (*Leader, error) {
 	l := &Leader{conn: conn, o: o, log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)), base: time.Now(), seen: map[string]Agent{}, hearts: make(chan struct{})}
-	l.o.Lease = cmp.Or(o.Lease, 5*time.Second)
+	l.o.Lease = cmp.Or(o.Lease, 8*time.Second)
 	stop, err := conn.Handle(bus.Up("*", order.Here), l.heard)
 	if err != nil {
 		return nil, fmt.Errorf("listen to the agents of the fleet: %w", err)

@@ -45,7 +45,7 @@ type job struct {
 const (
 	leastLease = 2 * time.Second
 	mostLease  = time.Minute
-	usualLease = 5 * time.Second
+	usualLease = 8 * time.Second
 	usualMost  = 6 * time.Hour
 	mostWait   = 10 * time.Minute // for a start after the preparation
 )

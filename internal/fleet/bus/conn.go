@@ -66,7 +66,7 @@ const (
 	defaultPending = 8192
 	mostWaiting    = 64 << 20 // bytes that may wait for a handler
 	firstPause     = 100 * time.Millisecond
-	longestPause   = 3 * time.Second
+	longestPause   = time.Second
 )
 
 // Dial connects. A hub that refuses is a *RefusedError, a wrong one a *PinError; what else is wrong may pass.
