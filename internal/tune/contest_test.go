@@ -38,7 +38,7 @@ func TestRaceOfEqualsUnequallyNoisy(t *testing.T) {
 		"the baseline": func(c Config) bool { return maps.Equal(c, raceSpace().Baseline) },
 		"a step":       func(c Config) bool { return c["batched"] != "" },
 	} {
-		wrong, n := 0, 80
+		wrong, n := 0, 40
 		for seed := range uint64(n) {
 			f := world(seed)
 			f.equal, f.sd = true, 0
@@ -64,7 +64,7 @@ func TestRaceOfEqualsUnequallyNoisy(t *testing.T) {
 func TestRaceOfEqualsAtALimit(t *testing.T) {
 	t.Parallel()
 	for _, limit := range []float64{100, 50} {
-		wrong, n := 0, 80
+		wrong, n := 0, 40
 		for seed := range uint64(n) {
 			f := world(seed)
 			f.equal, f.sd = true, 0.02
