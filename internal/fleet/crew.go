@@ -340,7 +340,6 @@ func (x *run) finish(ctx context.Context) (load.Stats, *result.Fleet, error) {
 	late := 0
 	var wrong []string
 	for _, w := range x.all {
-		stats.Sent, stats.Failed = stats.Sent+w.done.Sent, stats.Failed+w.done.Failed
 		stats.Partial = stats.Partial || w.lost != "" || w.done.Client.Partial
 		if w.done.Late > 0 {
 			late++

@@ -43,7 +43,7 @@ type Options struct {
 	Log   *slog.Logger
 }
 
-// Agent is one that runs.
+// agent is one that runs.
 type agent struct {
 	o       Options
 	id      string
@@ -90,11 +90,10 @@ func (a *agent) listen(ctx context.Context) (stop func(), err error) {
 		order.Prepare: func(m bus.Message) {
 			a.work.Go(func() { a.prepare(ctx, m) }) // which may take long: orders to others go on
 		},
-		order.Start:    func(m bus.Message) { ordered(a, m, (*job).start) },
-		order.Lease:    func(m bus.Message) { ordered(a, m, func(j *job, _ order.Load) { j.renew() }) },
-		order.Enough:   func(m bus.Message) { ordered(a, m, func(j *job, _ order.Load) { j.enough() }) },
-		order.Stop:     func(m bus.Message) { ordered(a, m, func(j *job, _ order.Load) { j.cancel(errStopped) }) },
-		order.Leftover: func(m bus.Message) { a.work.Go(func() { a.sendLeftover(ctx, m) }) },
+		order.Start:  func(m bus.Message) { a.ordered(m, (*job).start) },
+		order.Lease:  func(m bus.Message) { a.ordered(m, func(j *job, _ order.Instant) { j.renew() }) },
+		order.Enough: func(m bus.Message) { a.ordered(m, func(j *job, _ order.Instant) { j.enough() }) },
+		order.Stop:   func(m bus.Message) { a.ordered(m, func(j *job, _ order.Instant) { j.kill(errStopped) }) },
 	} {
 		s, err := a.o.Conn.Handle(bus.Do(a.id, word), f)
 		if err != nil {
@@ -127,13 +126,10 @@ func (a *agent) reply(m bus.Message, v any, err error) {
 	}
 }
 
-// epochal is an order about a load.
-type epochal interface{ Number() uint64 }
-
-// ordered gives an order on to the load that it is about. One of another epoch comes from a leader that
-// does not know that it was replaced: it is answered, and nothing is done.
-func ordered[T epochal](a *agent, m bus.Message, f func(*job, T)) {
-	o, err := order.Decode[T](m.Data)
+// ordered gives an order on to the load that it is about; those that are no start have no instant. One of another
+// epoch comes from a leader that does not know that it was replaced: it is answered, and nothing is done.
+func (a *agent) ordered(m bus.Message, f func(*job, order.Instant)) {
+	o, err := order.Decode[order.Instant](m.Data)
 	if err != nil {
 		a.reply(m, nil, err)
 		return
@@ -141,9 +137,9 @@ func ordered[T epochal](a *agent, m bus.Message, f func(*job, T)) {
 	a.mu.Lock()
 	j, newest := a.job, a.newest
 	a.mu.Unlock()
-	if j == nil || j.Epoch != o.Number() {
-		a.log.Warn("an order of another load was refused", "order", m.Subject, "epoch", o.Number(), "newest", newest)
-		a.reply(m, nil, fmt.Errorf("load %d is not what this agent is at (its newest is %d)", o.Number(), newest))
+	if j == nil || j.Epoch != o.Epoch {
+		a.log.Warn("an order of another load was refused", "order", m.Subject, "epoch", o.Epoch, "newest", newest)
+		a.reply(m, nil, fmt.Errorf("load %d is not what this agent is at (its newest is %d)", o.Epoch, newest))
 		return
 	}
 	f(j, o)
@@ -189,7 +185,7 @@ func (a *agent) take(j *job) error {
 	a.newest, a.job = j.Epoch, j
 	a.mu.Unlock()
 	if old != nil {
-		old.cancel(fmt.Errorf("load %d came in its place", j.Epoch))
+		old.kill(fmt.Errorf("load %d came in its place", j.Epoch))
 		old.leave() // what it has not brought in stays on disk
 		<-old.ended
 	}
@@ -211,7 +207,7 @@ func (a *agent) end(why error) {
 	j := a.job
 	a.mu.Unlock()
 	if j != nil {
-		j.cancel(why)
+		j.kill(why)
 		time.AfterFunc(patience, j.leave)
 	}
 }

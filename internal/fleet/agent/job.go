@@ -198,9 +198,16 @@ func (j *job) start(o order.Instant) {
 	})
 }
 
-func (j *job) renew()           { j.leased.Reset(j.Lease) }
-func (j *job) enough()          { j.shard.Enough() }
-func (j *job) cancel(why error) { j.kill(why) }
+func (j *job) renew() { j.leased.Reset(j.Lease) }
+
+// enough has nothing more sent. Before the shard is open there is nothing to send.
+func (j *job) enough() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.ready {
+		j.shard.Enough()
+	}
+}
 
 // run waits for the start, sends the shard, and has the leader get all of it.
 func (j *job) run() {
@@ -219,7 +226,7 @@ func (j *job) run() {
 	j.does("brings in calls")
 	j.tell(done)
 	if done.Left == "" {
-		_ = os.RemoveAll(j.dir()) // what stays of it is swept with the next load
+		_ = os.RemoveAll(j.dir()) // it has nothing that anybody waits for
 	}
 }
 
@@ -232,15 +239,12 @@ func (j *job) send(at time.Duration) order.Done {
 	quiet := j.live()
 	stats, err := j.shard.Run(j.ctx, j.a.base.Add(at), &j.progress, func(c result.Call) { s.Add(&c) })
 	quiet()
-	done := order.Done{Client: stats.Client, Sent: stats.Sent, Failed: stats.Failed}
-	late := (*load.LateStartError)(nil)
-	switch {
-	case errors.As(err, &late):
-		done.Late, done.Wrong = late.By, err.Error()
-	case err != nil:
+	done := order.Done{Client: stats.Client, Sent: stats.Sent}
+	if err != nil {
 		done.Wrong = err.Error()
-	default:
-		done.Started = stats.Start.Sub(j.a.base)
+	}
+	if late, ok := errors.AsType[*load.LateStartError](err); ok {
+		done.Late = late.By
 	}
 	if why := context.Cause(j.ctx); why != nil && done.Wrong == "" {
 		done.Client.Partial, done.Client.StopNote = true, why.Error()
@@ -347,22 +351,4 @@ func leftover(dir string) (epoch uint64) {
 		}
 	}
 	return epoch
-}
-
-// sendLeftover sends the calls of a load of an earlier process to a leader that asks for them.
-func (a *agent) sendLeftover(ctx context.Context, m bus.Message) {
-	o, err := order.Decode[order.Load](m.Data)
-	if err != nil {
-		a.reply(m, nil, err)
-		return
-	}
-	sent, err := ship.Resume(ctx, link{a, o.Epoch}, ship.Options{Dir: filepath.Join(a.o.Dir, "loads", strconv.FormatUint(o.Epoch, 10), spoolDir)})
-	if err == nil {
-		a.mu.Lock()
-		if a.spooled == o.Epoch {
-			a.spooled = 0
-		}
-		a.mu.Unlock()
-	}
-	a.reply(m, sent, err)
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"perflab/internal/fleet/bus"
+	"perflab/internal/fleet/order"
 )
 
 // hold is a leader's right to a node, for as long as its context lasts.
@@ -151,9 +152,9 @@ func (h *hold) reclaim(ctx context.Context) error {
 func (h *hold) send(ctx context.Context, word string, o any) (json.RawMessage, string, error) {
 	e := envelope{Token: h.token()}
 	if o != nil {
-		e.Order = encode(o)
+		e.Order = order.Encode(o)
 	}
-	raw, err := h.o.Conn.Request(ctx, bus.Do(h.id, word), encode(e))
+	raw, err := h.o.Conn.Request(ctx, bus.Do(h.id, word), order.Encode(e))
 	if err != nil {
 		return nil, "", err
 	}

@@ -14,6 +14,7 @@ import (
 	"perflab/internal/bench"
 	"perflab/internal/deploy"
 	"perflab/internal/fleet/bus"
+	"perflab/internal/fleet/order"
 	"perflab/internal/load"
 	"perflab/internal/result"
 	"perflab/internal/test/deploytest"
@@ -29,10 +30,10 @@ func serving(t *testing.T) *server {
 
 func give[T any](s *server, word string, token uint64, o any) (T, error) {
 	var out T
-	e := envelope{Token: token, Order: encode(o)}
+	e := envelope{Token: token, Order: order.Encode(o)}
 	v, err := s.do(word, e)
 	if err == nil && v != nil {
-		err = json.Unmarshal(encode(v), &out)
+		err = json.Unmarshal(order.Encode(v), &out)
 	}
 	return out, err
 }
@@ -268,7 +269,7 @@ func TestForeignAnswer(t *testing.T) {
 		{answer{Token: h.token(), Process: "another"}, "started anew"},
 	} {
 		x := &hold{o: h.o, name: h.name, id: h.id, lease: h.lease, process: h.process, ctx: h.ctx}
-		x.o.Conn = saying{h.o.Conn, encode(tt.answer)}
+		x.o.Conn = saying{h.o.Conn, order.Encode(tt.answer)}
 		if _, _, err := x.send(t.Context(), wordRenew, nil); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%+v: %v", tt.answer, err)
 		}

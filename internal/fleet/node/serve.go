@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"perflab/internal/fleet/bus"
+	"perflab/internal/fleet/order"
 )
 
 // Conn is an agent's connection to a hub, as bus.Dial makes it.
@@ -106,37 +107,29 @@ func (s *server) answer(m bus.Message) {
 	if m.Reply == nil {
 		return
 	}
-	if err := m.Reply(encode(a)); err != nil {
+	if err := m.Reply(order.Encode(a)); err != nil {
 		s.log.Warn("an answer did not leave", "to", m.Subject, "error", err)
 	}
-}
-
-func encode(v any) []byte {
-	b, err := json.Marshal(v)
-	if err != nil {
-		panic(fmt.Sprintf("node: encode %T: %v", v, err)) // all of them are data
-	}
-	return b
 }
 
 // orders are what a holder may want.
 var orders = map[string]func(*holder, json.RawMessage) (any, error){
 	wordRenew:  func(*holder, json.RawMessage) (any, error) { return nil, nil },
-	wordPorts:  order((*holder).ports),
-	wordSpawn:  order((*holder).spawn),
-	wordLog:    order((*holder).readLog),
-	wordStop:   order((*holder).stop),
-	wordRun:    order((*holder).run),
-	wordOutput: order((*holder).output),
-	wordKill:   order((*holder).killCommand),
-	wordOpen:   order((*holder).open),
-	wordRead:   order((*holder).read),
-	wordWrite:  order((*holder).write),
-	wordShut:   order((*holder).shut),
+	wordPorts:  taking((*holder).ports),
+	wordSpawn:  taking((*holder).spawn),
+	wordLog:    taking((*holder).readLog),
+	wordStop:   taking((*holder).stop),
+	wordRun:    taking((*holder).run),
+	wordOutput: taking((*holder).output),
+	wordKill:   taking((*holder).killCommand),
+	wordOpen:   taking((*holder).open),
+	wordRead:   taking((*holder).read),
+	wordWrite:  taking((*holder).write),
+	wordShut:   taking((*holder).shut),
 }
 
-// order decodes what a method of a holder takes.
-func order[In, Out any](f func(*holder, In) (Out, error)) func(*holder, json.RawMessage) (any, error) {
+// taking decodes what a method of a holder takes.
+func taking[In, Out any](f func(*holder, In) (Out, error)) func(*holder, json.RawMessage) (any, error) {
 	return func(h *holder, raw json.RawMessage) (any, error) {
 		var in In
 		if err := json.Unmarshal(raw, &in); err != nil {

@@ -24,13 +24,12 @@ import (
 
 // Orders, which a leader gives: words of bus.Do.
 const (
-	Clock    = "clock"    // -> Times
-	Prepare  = "prepare"  // Job -> Ready
-	Start    = "start"    // Instant
-	Lease    = "lease"    // Load: go on
-	Enough   = "enough"   // Load: send nothing more
-	Stop     = "stop"     // Load: cancel what is in flight
-	Leftover = "leftover" // Load -> nothing; send what the spool has of an earlier load
+	Clock   = "clock"   // -> Times
+	Prepare = "prepare" // Job -> Ready
+	Start   = "start"   // Instant
+	Lease   = "lease"   // Load: go on
+	Enough  = "enough"  // Load: send nothing more
+	Stop    = "stop"    // Load: cancel what is in flight
 )
 
 // Reports, which an agent makes: words of bus.Up.
@@ -119,9 +118,6 @@ type Load struct {
 	Epoch uint64 `json:"epoch"`
 }
 
-// Number is the load's epoch.
-func (l Load) Number() uint64 { return l.Epoch }
-
 // Ready is the answer to a Job.
 type Ready struct {
 	Agent   generator.Agent `json:"agent"`
@@ -145,11 +141,9 @@ type Progress struct {
 type Done struct {
 	Client  generator.Client `json:"client"`
 	Sent    int              `json:"sent"`
-	Failed  int              `json:"failed"`
 	Batches uint64           `json:"batches"`           // of calls; all were taken but for those in Left
 	Left    string           `json:"left,omitempty"`    // why calls did not come; "": all did
 	Wrong   string           `json:"wrong,omitempty"`   // why there was no load, or not all of it
-	Started time.Duration    `json:"started_ns"`        // by its own clock; 0: it did not
 	Late    time.Duration    `json:"late_ns,omitempty"` // the start instant was past by so much: nothing was sent
 }
 
@@ -173,7 +167,7 @@ func Answer(v any, err error) []byte {
 	if err != nil {
 		a = answer{Error: err.Error()}
 	}
-	return encode(a)
+	return Encode(a)
 }
 
 // Asker sends a message and waits for its answer, as bus.Conn does.
@@ -184,21 +178,15 @@ type Asker interface {
 // Ask gives an order and decodes the answer. That the agent does not do it is a *RefusedError.
 func Ask[T any](ctx context.Context, conn Asker, subject string, v any) (T, error) {
 	var out T
-	raw, err := conn.Request(ctx, subject, encode(v))
+	raw, err := conn.Request(ctx, subject, Encode(v))
 	if err != nil {
 		return out, err
 	}
-	var a answer
-	if err := json.Unmarshal(raw, &a); err != nil {
-		return out, fmt.Errorf("read the answer to %s: %w", subject, err)
+	value, err := read(raw, subject)
+	if err != nil || len(value) == 0 {
+		return out, err
 	}
-	if a.Error != "" {
-		return out, &RefusedError{a.Error}
-	}
-	if len(a.Value) == 0 {
-		return out, nil
-	}
-	if err := json.Unmarshal(a.Value, &out); err != nil {
+	if err := json.Unmarshal(value, &out); err != nil {
 		return out, fmt.Errorf("read the answer to %s: %w", subject, err)
 	}
 	return out, nil
@@ -206,20 +194,24 @@ func Ask[T any](ctx context.Context, conn Asker, subject string, v any) (T, erro
 
 // Refused is why an answer that has no value says no; nil: it says yes.
 func Refused(raw []byte) error {
+	_, err := read(raw, Calls)
+	return err
+}
+
+// read is the value of an answer, or why it says no.
+func read(raw []byte, to string) (json.RawMessage, error) {
 	var a answer
 	if err := json.Unmarshal(raw, &a); err != nil {
-		return fmt.Errorf("read the answer: %w", err)
+		return nil, fmt.Errorf("read the answer to %s: %w", to, err)
 	}
 	if a.Error != "" {
-		return &RefusedError{a.Error}
+		return nil, &RefusedError{a.Error}
 	}
-	return nil
+	return a.Value, nil
 }
 
 // Encode encodes a message.
-func Encode(v any) []byte { return encode(v) }
-
-func encode(v any) []byte {
+func Encode(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
 		panic(fmt.Sprintf("fleet: encode %T: %v", v, err)) // all of them are data
