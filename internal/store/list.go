@@ -29,7 +29,7 @@ const usualOrder = "e.pinned DESC, e.started DESC NULLS LAST, e.id"
 // order is a *filter.Error.
 func (s *Store) List(ctx context.Context, q Query) (Page, error) {
 	var p Page
-	where, err := s.where(ctx, q)
+	where, _, err := s.where(ctx, q)
 	if err != nil {
 		return p, err
 	}
@@ -58,26 +58,22 @@ func (s *Store) List(ctx context.Context, q Query) (Page, error) {
 	return p, s.failed("read the index", err)
 }
 
-// where is the condition of a query.
-func (s *Store) where(ctx context.Context, q Query) (filter.Clause, error) {
-	f, err := q.parse()
-	if err != nil {
-		return filter.Clause{}, err
-	}
-	own, err := s.own(ctx)
-	if err != nil {
-		return own, err
-	}
-	c := f.Clause()
-	return filter.Clause{SQL: own.SQL + " AND " + c.SQL, Args: append(own.Args, c.Args...)}, nil
-}
-
-func (q Query) parse() (*filter.Filter, error) {
+// where is the condition of a query, and the filter that it has.
+func (s *Store) where(ctx context.Context, q Query) (filter.Clause, *filter.Filter, error) {
 	now := q.Now
 	if now.IsZero() {
 		now = time.Now()
 	}
-	return filter.Parse(q.Filter, now)
+	f, err := filter.Parse(q.Filter, now)
+	if err != nil {
+		return filter.Clause{}, nil, err
+	}
+	own, err := s.own(ctx)
+	if err != nil {
+		return own, nil, err
+	}
+	c := f.Clause()
+	return filter.Clause{SQL: own.SQL + " AND " + c.SQL, Args: append(own.Args, c.Args...)}, f, nil
 }
 
 // own is the condition of what is shown: an index file may have more directories than ours, which
@@ -249,7 +245,7 @@ func (s *Store) Groups(ctx context.Context, q Query, fact string) ([]Group, erro
 	if err != nil {
 		return nil, err
 	}
-	where, err := s.where(ctx, q)
+	where, _, err := s.where(ctx, q)
 	if err != nil {
 		return nil, err
 	}
@@ -287,11 +283,11 @@ func (s *Store) Counts(ctx context.Context, q Query, facts ...string) (map[strin
 		}
 		columns[i] = column
 	}
-	where, err := s.where(ctx, q)
+	where, f, err := s.where(ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	if f, err := q.parse(); err == nil && f.Outermost() {
+	if f.Outermost() {
 		where.SQL += " AND e.parent=''" // once more, in words that the index of facets is found by
 	}
 	counts := make([]map[string]*Group, len(facts))
