@@ -223,10 +223,8 @@ func (r *run) release(req workload.Request) {
 // collect is the one goroutine that gives calls away.
 func (r *run) collect() {
 	for call := range r.calls {
-		r.o.Progress.Done.Add(1)
-		if call.Class != result.OK {
+		if r.o.Progress.end(&call); !call.OK() {
 			r.failed++
-			r.o.Progress.fail(call.Class)
 		}
 		r.cancelled = r.cancelled || call.Class == result.Cancelled
 		r.give(call)

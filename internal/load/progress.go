@@ -41,9 +41,7 @@ func (p *Progress) Seen(tokens int, since time.Duration, first bool) {
 // Ended takes a call that another machine sent, and that has ended: what Run and an openai.Client tell of
 // one that was sent here, but for its sending and its tokens.
 func (p *Progress) Ended(c *result.Call) {
-	p.Done.Add(1)
-	if !c.OK() {
-		p.fail(c.Class)
+	if p.end(c); !c.OK() {
 		return
 	}
 	if d, ok := c.TTFT(); ok {
@@ -54,6 +52,14 @@ func (p *Progress) Ended(c *result.Call) {
 			continue // they came together
 		}
 		p.ITL.Add(int64(c.Chunks[i].At - c.Chunks[i-1].At))
+	}
+}
+
+// end counts a call that has ended.
+func (p *Progress) end(c *result.Call) {
+	p.Done.Add(1)
+	if !c.OK() {
+		p.fail(c.Class)
 	}
 }
 
