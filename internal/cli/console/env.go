@@ -6,6 +6,7 @@ package console
 import (
 	"io"
 	"os"
+	"os/user"
 
 	"golang.org/x/term"
 
@@ -116,4 +117,12 @@ func (e Env) columns() int {
 		}
 	}
 	return 100
+}
+
+// User is the user of this process, for what is said of runs and of machines.
+func User() string {
+	if u, err := user.Current(); err == nil {
+		return u.Username
+	}
+	return ""
 }

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/user"
 	"path/filepath"
 	"strings"
 
@@ -118,14 +117,6 @@ func usage(err error) error {
 		return console.Usage(err)
 	}
 	return err
-}
-
-// who is the user of this process, for what is said of runs.
-func who() string {
-	if u, err := user.Current(); err == nil {
-		return u.Username
-	}
-	return ""
 }
 
 // find is the entry that a user means: by its ID, the beginning of it, its name or its directory.

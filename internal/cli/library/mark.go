@@ -179,7 +179,7 @@ func (p *place) mark(ctx context.Context, env console.Env, what []string, record
 			return err
 		}
 		for _, e := range entries {
-			if err := s.Mark(ctx, who(), e.ID, records...); err != nil {
+			if err := s.Mark(ctx, console.User(), e.ID, records...); err != nil {
 				return err
 			}
 			if e, err = s.Get(ctx, e.ID); err != nil {

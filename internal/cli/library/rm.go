@@ -82,7 +82,7 @@ func (f *rmFlags) remove(ctx context.Context, env console.Env, s *store.Store, w
 		}
 	}
 	for _, e := range entries {
-		r, err := s.Remove(ctx, who(), e.ID)
+		r, err := s.Remove(ctx, console.User(), e.ID)
 		if err != nil {
 			return err
 		}
@@ -149,7 +149,7 @@ func restore(ctx context.Context, env console.Env, s *store.Store, what []string
 		chosen = all[:1]
 	}
 	for _, r := range chosen {
-		if err := s.Restore(ctx, who(), r); err != nil {
+		if err := s.Restore(ctx, console.User(), r); err != nil {
 			return err
 		}
 		fmt.Fprintf(env.Stdout, "%s is back below %s\n", r.Path, r.Root)

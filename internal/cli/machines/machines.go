@@ -97,7 +97,7 @@ func (h *Hub) Lead(ctx context.Context, env console.Env) (l *fleet.Leader, stop 
 // who is the one who leads, in words.
 func who() string {
 	host, _ := os.Hostname() // "" says nothing
-	return cmp.Or(os.Getenv("USER"), "somebody") + " on " + cmp.Or(host, "a machine")
+	return cmp.Or(console.User(), "somebody") + " on " + cmp.Or(host, "a machine")
 }
 
 // agentDir is where an agent keeps its key, files and calls if no directory is named.
