@@ -4,10 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
-	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -33,7 +30,6 @@ type office struct {
 	agents      []*station
 	hubCmd      *program
 	url         string // of the server under test
-	at          string // where the server knows itself
 }
 
 // station is an agent's machine.
@@ -178,34 +174,14 @@ func (o *office) serve(t testing.TB, p truth.Params) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.url, o.at = "http://"+o.server.At(8000), l.Addr().String()
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	ended := make(chan error, 1)
-	go func() { ended <- truth.Serve(ctx, l, p) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
+	o.url = "http://" + o.server.At(8000)
+	serveTruth(t, l, p)
 }
 
 // knows is what the server recorded.
 func (o *office) knows(t testing.TB) truth.Truth {
 	t.Helper()
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
-		return o.hub.Dial(ctx, network, o.at)
-	}}}
-	resp, err := client.Get("http://" + o.at + "/truth")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	var known truth.Truth
-	if err := json.NewDecoder(resp.Body).Decode(&known); err != nil {
-		t.Fatal(err)
-	}
-	return known
+	return recorded(t, o.hub, o.server.At(8000))
 }
 
 // prompts is a file of prompts by which the server knows which is which.

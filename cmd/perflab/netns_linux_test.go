@@ -25,6 +25,36 @@ type away struct {
 	relay           *relay.Relay
 }
 
+// serveTruth has a truth server answer until the test ends.
+func serveTruth(t testing.TB, l net.Listener, p truth.Params) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- truth.Serve(ctx, l, p) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// recorded is what a truth server recorded, asked from a machine.
+func recorded(t testing.TB, m *netns.Machine, server string) truth.Truth {
+	t.Helper()
+	client := http.Client{Transport: &http.Transport{DialContext: m.Dial, DisableKeepAlives: true}}
+	resp, err := client.Get("http://" + server + "/truth")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var known truth.Truth
+	if err := json.NewDecoder(resp.Body).Decode(&known); err != nil {
+		t.Fatal(err)
+	}
+	return known
+}
+
 // openAway has a truth server on one machine, to be reached from another one.
 func openAway(t *testing.T, p truth.Params, up, down time.Duration) away {
 	t.Helper()
@@ -38,15 +68,7 @@ func openAway(t *testing.T, p truth.Params, up, down time.Duration) away {
 		return l
 	}
 	l := listen("127.0.0.1:0")
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	ended := make(chan error, 1)
-	go func() { ended <- truth.Serve(ctx, l, p) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
+	serveTruth(t, l, p)
 	r, err := relay.Serve(listen(m[0].At(0)), l.Addr().String(), relay.Options{
 		Up: relay.Link{Delay: up}, Down: relay.Link{Delay: down}, Dial: m[0].Dial,
 	})
@@ -98,16 +120,7 @@ func (a away) bench(t *testing.T) (ttft time.Duration, void bool) {
 // truth is the mean TTFT that the server knows of.
 func (a away) truth(t *testing.T) time.Duration {
 	t.Helper()
-	client := http.Client{Transport: &http.Transport{DialContext: a.machine.Dial, DisableKeepAlives: true}}
-	resp, err := client.Get("http://" + a.server + "/truth")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	var known truth.Truth
-	if err := json.NewDecoder(resp.Body).Decode(&known); err != nil {
-		t.Fatal(err)
-	}
+	known := recorded(t, a.machine, a.server)
 	if len(known.Requests) != 50 {
 		t.Fatalf("the server knows of %d requests, want 50", len(known.Requests))
 	}
