@@ -169,13 +169,7 @@ func truth(name string, get func(*result.Header, *result.Call) bool, set func(*r
 // callColumns are the columns of a call, with the names that the Parquet file
 // has.
 func callColumns() []callColumn {
-	return []callColumn{
-		{name: "index", needed: true, get: func(_ *result.Header, c *result.Call) string { return strconv.Itoa(c.Index) }, set: integer(func(c *rowCall, v int64) { c.Index = int(v) })},
-		{name: "target", get: func(_ *result.Header, c *result.Call) string { return strconv.Itoa(c.Target) }, set: integer(func(c *rowCall, v int64) { c.Target = int(v) })},
-		count("agent", func(c *result.Call) *int { return &c.Agent }),
-		count("session", func(c *result.Call) *int { return &c.Session }),
-		{name: "turn", get: turnText, set: integer(func(c *rowCall, v int64) { c.Turn = int(v) })},
-		{name: "model", get: func(h *result.Header, c *result.Call) string { return cmp.Or(c.Model, h.Model) }, set: func(c *rowCall, text string) error { c.model = text; return nil }},
+	return append(whichColumns(), []callColumn{
 		stamp("due_ns", func(c *result.Call) *time.Duration { return &c.Due }),
 		stamp("ready_ns", func(c *result.Call) *time.Duration { return &c.Ready }),
 		stamp("sent_ns", func(c *result.Call) *time.Duration { return &c.Sent }),
@@ -227,6 +221,18 @@ func callColumns() []callColumn {
 		numbers("empty_read", ofEmpties(func(s result.Stamp) int64 { return int64(s.Read) }, true), func(c *rowCall) *[]int64 { return &c.emptyN }),
 		numbers("late_read", ofLate(func(l result.LateRead) int64 { return int64(l.Read) }), func(c *rowCall) *[]int64 { return &c.lateN }),
 		numbers("late_ns", ofLate(func(l result.LateRead) int64 { return int64(l.By) }), func(c *rowCall) *[]int64 { return &c.lateNS }),
+	}...)
+}
+
+// whichColumns are those that say which call it is.
+func whichColumns() []callColumn {
+	return []callColumn{
+		{name: "index", needed: true, get: func(_ *result.Header, c *result.Call) string { return strconv.Itoa(c.Index) }, set: integer(func(c *rowCall, v int64) { c.Index = int(v) })},
+		{name: "target", get: func(_ *result.Header, c *result.Call) string { return strconv.Itoa(c.Target) }, set: integer(func(c *rowCall, v int64) { c.Target = int(v) })},
+		count("agent", func(c *result.Call) *int { return &c.Agent }),
+		count("session", func(c *result.Call) *int { return &c.Session }),
+		{name: "turn", get: turnText, set: integer(func(c *rowCall, v int64) { c.Turn = int(v) })},
+		{name: "model", get: func(h *result.Header, c *result.Call) string { return cmp.Or(c.Model, h.Model) }, set: func(c *rowCall, text string) error { c.model = text; return nil }},
 	}
 }
 
