@@ -44,14 +44,14 @@ func TestLive(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("nothing can be launched on Windows")
 	}
+	t.Parallel()
 	b := browser.Start(t)
-	t.Setenv("PERFLAB_TEST_MAIN", "1") // for what is launched: this test binary as a perflab
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	root := t.TempDir()
-	lab := webtest.Open(t, web.Options{Roots: []string{root}, Program: self})
+	lab := webtest.Open(t, web.Options{Roots: []string{root}, Program: self, Env: append(os.Environ(), "PERFLAB_TEST_MAIN=1")})
 	p := b.Open(t, lab.URL+"/launch/study", browser.View{Width: 1280})
 	p.Wait(`document.documentElement.hasAttribute("data-ready")`)
 	text, err := json.Marshal(liveStudy)

@@ -91,14 +91,21 @@ const (
 	modelParameter  = "model"
 )
 
-// key identifies a configuration.
+// key identifies a configuration. A search asks for it at every look at a configuration: it allocates nothing but
+// the key itself.
 func (c Config) key() string {
-	var b []byte
-	for _, name := range slices.Sorted(maps.Keys(c)) {
-		if c[name] != "" {
-			b = strconv.AppendQuote(b, name)
-			b = strconv.AppendQuote(append(b, '='), c[name])
+	var array [16]string
+	var buffer [512]byte
+	names, b := array[:0], buffer[:0]
+	for name, value := range c {
+		if value != "" {
+			names = append(names, name)
 		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		b = strconv.AppendQuote(b, name)
+		b = strconv.AppendQuote(append(b, '='), c[name])
 	}
 	return string(b)
 }
