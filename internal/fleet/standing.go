@@ -20,6 +20,8 @@ type Standing struct {
 	Away    []Away         `json:"away"`    // members that are not
 	Loads   []Underway     `json:"loads"`   // the oldest first
 	Idle    bench.Together `json:"idle"`    // what those send together that are idle and of this version
+
+	Outside bool `json:"outside,omitzero"` // the hub is a NATS server outside, which invites and removes nobody
 }
 
 // Present is an agent that is there.
@@ -70,9 +72,10 @@ type Part struct {
 func (w *Watch) Standing(ctx context.Context) (Standing, error) {
 	members, err := w.l.Members(ctx)
 	known := err == nil
+	outside := errors.Is(err, bus.ErrNobody) // a NATS server outside keeps no members
 	switch {
-	case errors.Is(err, bus.ErrNobody):
-		err = nil // a NATS server outside keeps no members
+	case outside:
+		err = nil
 	case err != nil:
 		err = fmt.Errorf("ask the hub for the fleet's members: %w", err)
 	}
@@ -80,7 +83,7 @@ func (w *Watch) Standing(ctx context.Context) (Standing, error) {
 	for _, m := range members {
 		by[m.ID] = m
 	}
-	st := Standing{Version: w.l.o.Version, Agents: []Present{}, Away: []Away{}}
+	st := Standing{Version: w.l.o.Version, Agents: []Present{}, Away: []Away{}, Outside: outside}
 	for _, s := range w.now(func(id string) bool { m, ok := by[id]; return !known || ok && !m.Revoked }) {
 		m, member := by[s.ID]
 		if time.Since(s.Heard) > gone {

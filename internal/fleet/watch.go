@@ -180,11 +180,17 @@ func (w *Watch) Invite(ctx context.Context, n NewInvitation) (Invitation, error)
 	lasts := time.Duration(n.Lasts * float64(time.Second))
 	until := time.Now().Add(lasts)
 	url, err := w.l.Invite(ctx, bus.Invite{Host: n.Host, Lasts: lasts})
+	if errors.Is(err, bus.ErrNobody) {
+		return Invitation{}, ErrOutside
+	}
 	if err != nil {
 		return Invitation{}, err
 	}
 	return Invitation{URL: url, Command: "perflab agent --join '" + url + "'", Until: until}, nil
 }
+
+// ErrOutside says that nobody can be invited, since the hub is a NATS server outside.
+var ErrOutside = errors.New("the fleet meets at an outside NATS server, which lets in who has a key: make keys by perflab fleet accounts")
 
 // ErrStranger says that there is no member with an ID.
 var ErrStranger = errors.New("the fleet has no such member: it may have been removed a moment ago")

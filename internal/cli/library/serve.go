@@ -37,6 +37,7 @@ type serveFlags struct {
 	reserve int64
 	argued  bool // the token stands in the command line
 	fleet   string
+	hub     machines.Hub // of a fleet that meets at an outside server
 }
 
 const serveLong = `Serve what directories hold as a laboratory for a team: lists of runs and studies,
@@ -63,13 +64,14 @@ const serveExample = `  perflab serve
   perflab serve perflab-out /data/runs
   perflab serve /data/runs --listen :8790 --new-token --make-certificate
   perflab serve /data/runs --host lab.example.org --proxy 127.0.0.1 --tokens /etc/perflab/tokens
+  perflab serve /data/runs --hub tls://nats.example.org:4222 --hub-seed leader.nk
   perflab serve --print-allow > allow.yaml`
 
 var serveHelp = console.Help{Groups: []console.FlagGroup{
 	{Title: "What is served", Flags: "title read-only store state reserve"},
 	{Title: "Who may come in", Flags: "listen host token tokens new-token add-token proxy certificate key make-certificate"},
 	{Title: "Launches", Flags: "allow print-allow at-once"},
-	{Title: "Several machines", Flags: "fleet"},
+	{Title: "Several machines", Flags: "fleet " + machines.HubFlags},
 }}
 
 // NewServe is perflab serve: the laboratory as a server.
@@ -108,6 +110,7 @@ func NewServe(env console.Env) *cobra.Command {
 	fs.BoolVar(&f.example, "print-allow", false, "print such a file with every key and what it means")
 	fs.IntVar(&f.AtOnce, "at-once", 1, "launches that run together, where they share no device")
 	fs.StringVar(&f.fleet, "fleet", "", "address at which the machines of a fleet reach this server, host:port; :7422 is every address of this machine")
+	f.hub.AddOutside(fs)
 	fs.StringVar(&f.DSN, "store", "", "PostgreSQL for the index, postgres://user@host/database (default a file in .perflab below the first directory)")
 	fs.StringVar(&f.State, "state", "", "directory of keys, audit log and launches (default .perflab/server below the first directory)")
 	fs.Int64Var(&f.reserve, "reserve", 1, "GiB of the disk that pushed directories leave free")
@@ -121,7 +124,7 @@ func (f *serveFlags) run(ctx context.Context, env console.Env) error {
 	if err := f.fill(env); err != nil {
 		return err
 	}
-	closeFleet, err := f.openFleet(ctx)
+	closeFleet, err := f.openFleet(ctx, env)
 	if err != nil {
 		return err
 	}
@@ -145,9 +148,18 @@ func (f *serveFlags) run(ctx context.Context, env console.Env) error {
 	return err
 }
 
-// openFleet opens the hub of a fleet, where there is to be one, until close is called.
-func (f *serveFlags) openFleet(ctx context.Context) (close func(), err error) {
-	if f.fleet == "" {
+// openFleet opens the hub of a fleet, where there is to be one, or meets the fleet of an outside server, until close is
+// called.
+func (f *serveFlags) openFleet(ctx context.Context, env console.Env) (close func(), err error) {
+	lead := fleet.Options{Who: "the laboratory's server", Version: f.Version, Log: f.Log}
+	switch {
+	case f.hub.Named() && f.fleet != "":
+		return nil, console.Usage(errors.New("--fleet opens a hub here and --hub names an outside server: give one or the other"))
+	case f.hub.Named():
+		l, children, stop, err := f.hub.Outside(ctx, env, lead, f.Log)
+		f.Fleet, f.Env = l, append(f.Env, children...)
+		return stop, err
+	case f.fleet == "":
 		return func() {}, nil
 	}
 	o := bus.Options{Dir: filepath.Join(f.State, fleet.Folder), Listen: f.fleet, Version: f.Version, Log: f.Log}
@@ -155,7 +167,7 @@ func (f *serveFlags) openFleet(ctx context.Context) (close func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := fleet.Lead(ctx, hub.Conn(), fleet.Options{Who: "the laboratory's server", Version: f.Version, Log: f.Log})
+	l, err := fleet.Lead(ctx, hub.Conn(), lead)
 	if err != nil {
 		return nil, errors.Join(err, hub.Close())
 	}
@@ -319,6 +331,9 @@ func (f *serveFlags) tell(env console.Env, s *web.Server, address string) {
 		fmt.Fprintf(env.Stdout, "Certificate: made by this server; its SHA-256 fingerprint, which a browser shows too:\n  %s\n", s.Guard().Fingerprint())
 	}
 	fmt.Fprintf(env.Stdout, "Directories: %s\n", strings.Join(f.Roots, ", "))
+	if f.hub.Named() {
+		fmt.Fprintln(env.Stdout, "Fleet: at the NATS server that --hub names")
+	}
 	if f.fleet != "" {
 		fmt.Fprintln(env.Stdout, "Fleet: machines join by perflab fleet invite, or from the screen Fleet")
 	}

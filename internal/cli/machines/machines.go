@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 
@@ -17,8 +18,12 @@ import (
 	"perflab/internal/fleet/bus"
 )
 
-// HubVariable names the hub for commands that lead a fleet.
-const HubVariable = "PERFLAB_HUB"
+// Variables that name the hub, and of an outside server the files that go with it, for commands that lead a fleet.
+const (
+	HubVariable  = "PERFLAB_HUB"
+	seedVariable = "PERFLAB_HUB_SEED"
+	caVariable   = "PERFLAB_HUB_CA"
+)
 
 // Hub is where a command meets its fleet.
 type Hub struct {
@@ -29,8 +34,46 @@ type Hub struct {
 // Add adds the flags that name the hub.
 func (h *Hub) Add(fs *pflag.FlagSet) {
 	fs.StringVar(&h.dir, "hub", "", "where the fleet meets: the directory of a hub on this machine, or the address of an outside NATS server, tls://host:4222 (default "+HubVariable+", else that of perflab serve here)")
-	fs.StringVar(&h.seed, "hub-seed", "", "with an outside server: file with the seed of the leader's nkey")
-	fs.StringVar(&h.ca, "hub-ca", "", "with an outside server: file with the certificate of who signs for it (default who the system trusts)")
+	h.addFiles(fs)
+}
+
+// AddOutside adds the flags that name an outside server as the hub, for who would else open one.
+func (h *Hub) AddOutside(fs *pflag.FlagSet) {
+	fs.StringVar(&h.dir, "hub", "", "address of an outside NATS server that is the fleet's hub, tls://host:4222")
+	h.addFiles(fs)
+}
+
+func (h *Hub) addFiles(fs *pflag.FlagSet) {
+	fs.StringVar(&h.seed, "hub-seed", "", "with an outside server: file with the seed of the leader's nkey (default "+seedVariable+")")
+	fs.StringVar(&h.ca, "hub-ca", "", "with an outside server: file with the certificate of who signs for it (default "+caVariable+", else who the system trusts)")
+}
+
+// Named reports whether flags name a hub.
+func (h *Hub) Named() bool { return h.dir != "" || h.seed != "" || h.ca != "" }
+
+// Outside connects to an outside server as its leader, until stop is called. children are variables by which
+// what is started meets the same fleet.
+func (h *Hub) Outside(ctx context.Context, env console.Env, o fleet.Options, log *slog.Logger) (l *fleet.Leader, children []string, stop func(), err error) {
+	if !isAddress(h.dir) {
+		return nil, nil, nil, console.Usage(fmt.Errorf("%q is no address of a NATS server: write --hub tls://host:4222", h.dir))
+	}
+	id, err := h.identity(env)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	children = []string{HubVariable + "=" + h.dir}
+	for name, file := range map[string]string{seedVariable: cmp.Or(h.seed, env.Getenv(seedVariable)), caVariable: cmp.Or(h.ca, env.Getenv(caVariable))} {
+		if file == "" {
+			continue
+		}
+		path, err := filepath.Abs(file) // launches run in other directories
+		if err != nil {
+			return nil, nil, nil, fmt.Errorf("find %s: %w", file, err)
+		}
+		children = append(children, name+"="+path)
+	}
+	l, stop, err = lead(ctx, id, bus.DialOptions{Version: env.Version, Log: log}, o)
+	return l, children, stop, err
 }
 
 // HubFlags are the names of what Add adds.
@@ -43,10 +86,11 @@ var usualPlaces = []string{"perflab-out/.perflab/server/fleet", "runs/.perflab/s
 func (h *Hub) identity(env console.Env) (bus.Identity, error) {
 	at := cmp.Or(h.dir, env.Getenv(HubVariable))
 	if isAddress(at) {
-		if h.seed == "" {
+		seed, ca := cmp.Or(h.seed, env.Getenv(seedVariable)), cmp.Or(h.ca, env.Getenv(caVariable))
+		if seed == "" {
 			return bus.Identity{}, console.Usage(errors.New("an outside server wants to know who leads: give the file with the leader's seed by --hub-seed"))
 		}
-		return bus.Outside(at, h.seed, h.ca, bus.Leader)
+		return bus.Outside(at, seed, ca, bus.Leader)
 	}
 	if at == "" {
 		for _, dir := range usualPlaces {
@@ -78,12 +122,17 @@ func (h *Hub) Lead(ctx context.Context, env console.Env) (l *fleet.Leader, stop 
 	if err != nil {
 		return nil, nil, err
 	}
-	conn, err := bus.Dial(ctx, id, bus.DialOptions{Version: env.Version})
+	say := func(text string) { fmt.Fprintf(env.Stderr, "perflab: %s\n", text) }
+	return lead(ctx, id, bus.DialOptions{Version: env.Version}, fleet.Options{Who: who(), Version: env.Version, Say: say})
+}
+
+// lead leads the fleet of a hub, until stop is called.
+func lead(ctx context.Context, id bus.Identity, d bus.DialOptions, o fleet.Options) (l *fleet.Leader, stop func(), err error) {
+	conn, err := bus.Dial(ctx, id, d)
 	if err != nil {
 		return nil, nil, fmt.Errorf("connect to the fleet: %w", err)
 	}
-	say := func(text string) { fmt.Fprintf(env.Stderr, "perflab: %s\n", text) }
-	l, err = fleet.Lead(ctx, conn, fleet.Options{Who: who(), Version: env.Version, Say: say})
+	l, err = fleet.Lead(ctx, conn, o)
 	if err != nil {
 		conn.Close()
 		return nil, nil, err

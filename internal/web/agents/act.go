@@ -54,8 +54,11 @@ func (s *Screen) able() error {
 
 // told is an error of the fleet as whoever asks is told.
 func told(err error) error {
-	if errors.Is(err, fleet.ErrStranger) {
+	switch {
+	case errors.Is(err, fleet.ErrStranger):
 		return page.NotFound(err.Error())
+	case errors.Is(err, fleet.ErrOutside):
+		return &page.Problem{Status: http.StatusConflict, Text: err.Error()}
 	}
 	if refused, ok := errors.AsType[*order.RefusedError](err); ok {
 		return &page.Problem{Status: http.StatusConflict, Text: refused.Error()}

@@ -29,6 +29,8 @@ type view struct {
 	Loads []load
 	Rows  []row
 	Away  []away
+
+	Outside bool // nobody is invited from here
 }
 
 // load is a load that agents are at.
@@ -118,7 +120,7 @@ func several(all []string) []string {
 
 // newScene is what of a fleet is shown.
 func newScene(st fleet.Standing, err error, now time.Time) *scene {
-	s := &scene{view: &view{}, cells: map[string]string{}}
+	s := &scene{view: &view{Outside: st.Outside}, cells: map[string]string{}}
 	if err != nil {
 		s.view.Fault = err.Error()
 	}
