@@ -21,7 +21,7 @@ var errAway = errors.New("it is away")
 
 func (f someFleet) Names(context.Context, map[string]string) ([]string, error) { return f.names, nil }
 func (f someFleet) Crew(string) bench.Crew                                     { return nil }
-func (f someFleet) On(machine string, _ deploy.Process) deploy.Runtime {
+func (f someFleet) On(machine string, _ deploy.Process, _ *deploy.Containers) deploy.Runtime {
 	return commander{nodes: []string{machine}, answer: func(context.Context, string, []string) (string, error) {
 		return "", &deploy.InfraError{Op: "reach node " + machine, Err: errAway}
 	}}

@@ -115,6 +115,7 @@ func (c *checker) parallel() {
 		c.add("runtime.hosts", "hosts are the machines of one trial, and machines run a trial each: give one of them")
 	case r.Spread != "":
 		c.add("runtime.spread", "spread is for replicas that need several machines, and each of runtime.machines runs trials of its own")
+	case r.Kind == Fleet: // see containers
 	case r.Docker != nil && r.Docker.DockerHost != "":
 		c.add("runtime.docker.docker_host", "each of runtime.machines has a docker_host of its own: leave this one out")
 	case r.Docker != nil && r.Docker.Container != "":
