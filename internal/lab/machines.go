@@ -85,7 +85,8 @@ func (l *session) look(ctx context.Context) error {
 		if m.gone {
 			continue
 		}
-		if err := m.engines.look(ctx); err != nil {
+		err := m.engines.look(ctx)
+		if err != nil {
 			wrong = append(wrong, fmt.Errorf("machine %s: %w", m.machine, err))
 		}
 		for _, note := range m.engines.ground.notes {
@@ -93,6 +94,9 @@ func (l *session) look(ctx context.Context) error {
 				note = "Machine " + m.machine + ": " + note
 			}
 			g.notes = append(g.notes, note)
+		}
+		if err != nil {
+			continue // what it is is not known
 		}
 		sort := m.engines.ground.sort()
 		titles, kinds[sort] = append(titles, m.engines.ground.title), append(kinds[sort], m.machine)

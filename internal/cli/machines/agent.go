@@ -68,7 +68,12 @@ agent leaves when it is killed end when it is started again.`,
   perflab agent --name load-1 --label rack=7
   perflab agent --name gpu-1 --label gpu=h100 --engines
   perflab agent --name gpu-2 --engines=docker --image 'vllm/*' --mount ~/.cache/huggingface`,
-		Args: console.WantArgs(0, "no arguments"),
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) > 0 && c.Flags().Changed("engines") {
+				return console.Usage(fmt.Errorf("%q stands by itself: write --engines=%[1]s, with a = and no space, for --engines alone means process", args[0]))
+			}
+			return console.WantArgs(0, "no arguments")(c, args)
+		},
 		RunE: func(c *cobra.Command, _ []string) error { return f.run(c.Context(), env) },
 	}
 	fs := c.Flags()

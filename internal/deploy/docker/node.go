@@ -192,13 +192,14 @@ func (n Node) Sweep(ctx context.Context) (map[string]string, error) {
 		return nil, &deploy.InfraError{Op: op, Err: err, Help: "correct DOCKER_HOST or the docker context"}
 	}
 	defer e.api.Close()
-	ids, labels, err := e.ofAgent(ctx, n.ID)
+	e.agent = n.ID
+	labels, err := e.ofAgent(ctx)
 	if err != nil {
 		return nil, e.explain(ctx, op, err)
 	}
 	ended := map[string]string{}
 	var errs []error
-	for _, id := range slices.Sorted(maps.Keys(ids)) {
+	for _, id := range slices.Sorted(maps.Keys(labels)) {
 		_, _ = e.api.ContainerStop(ctx, id, client.ContainerStopOptions{Timeout: new(leftoverGrace)}) // what stays is removed by force
 		if err := e.remove(ctx, id); err != nil {
 			errs = append(errs, &deploy.InfraError{Op: "remove container " + shortID(id) + " of an earlier agent", Err: err, Help: "remove it by docker rm -f " + shortID(id)})
@@ -211,20 +212,20 @@ func (n Node) Sweep(ctx context.Context) (map[string]string, error) {
 	return ended, errors.Join(errs...)
 }
 
-// ofAgent lists the containers of an agent, running or not, with their labels.
-func (e *engine) ofAgent(ctx context.Context, agent string) (ids map[string]bool, labels map[string]map[string]string, err error) {
-	if agent == "" {
-		return nil, nil, nil // as a filter it would match others'
+// ofAgent gives the labels of the agent's containers, running or not, by their ids.
+func (e *engine) ofAgent(ctx context.Context) (labels map[string]map[string]string, err error) {
+	if e.agent == "" {
+		return nil, nil // as a filter it would match others'
 	}
-	list, err := e.api.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: make(client.Filters).Add("label", labelAgent+"="+agent)})
+	list, err := e.api.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: make(client.Filters).Add("label", labelAgent+"="+e.agent)})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	ids, labels = map[string]bool{}, map[string]map[string]string{}
+	labels = map[string]map[string]string{}
 	for _, c := range list.Items {
-		if c.Labels[labelAgent] == agent {
-			ids[c.ID], labels[c.ID] = true, c.Labels
+		if c.Labels[labelAgent] == e.agent {
+			labels[c.ID] = c.Labels
 		}
 	}
-	return ids, labels, nil
+	return labels, nil
 }

@@ -85,7 +85,7 @@ func TestContainerCommand(t *testing.T) {
 		t.Errorf("reach: %v", err)
 	}
 	e.Down()
-	if infra, ok := errors.AsType[*deploy.InfraError](r.Reach(t.Context())); !ok || !strings.Contains(infra.Hint(), "start Docker") {
+	if infra, ok := errors.AsType[*deploy.InfraError](r.Reach(t.Context())); !ok || !strings.Contains(infra.Hint(), "start Docker there") {
 		t.Errorf("reach without Docker: %v", infra)
 	}
 }
