@@ -89,7 +89,7 @@ var tests = map[string]map[string]string{
 	"draft":               {"deploy/docker": "a machine whose containers get GPUs", "version": "machines of other systems"},
 	"deploy/docker":       {"engine/cluster": "plans over several machines"},
 	"engine":              {"engine/logs": "the line of a rejection is found in a log"},
-	"fleet/node":          {"lab": "a study over nodes", "study": "and its file", "outcome": "what it found", "tune": "its journal", "generator": "who sent a load", "engine": "the flags of the engine that stands in"},
+	"fleet/node":          {"lab": "a study over nodes", "study": "and its file", "outcome": "what it found", "tune": "its journal", "generator": "who sent a load", "engine": "the flags of the engine that stands in", "deploy/docker": "containers of its agents"},
 	"fleet/clock":         {"stat": "random networks"},
 	"fleet/ship":          {"stat": "random calls and faults"},
 	"fleet":               {"fleet/agent": "agents to lead", "workload": "what they send"},

@@ -24,6 +24,9 @@ func TestMain(m *testing.M) {
 	if filepath.Base(os.Args[0]) == routerName {
 		os.Exit(routerMain(os.Args[1:]))
 	}
+	if filepath.Base(os.Args[0]) == dockerName {
+		os.Exit(dockerMain(os.Args[1:]))
+	}
 	if dir := os.Getenv("PERFLAB_TEST_QUEUE"); dir != "" {
 		os.Exit(queueMain(dir))
 	}
@@ -36,6 +39,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"perflab":  func() { os.Exit(cli.Main(console.System(os.Args[1:]))) },
 		routerName: nil, // which TestMain runs
+		dockerName: nil, // likewise
 	})
 }
 

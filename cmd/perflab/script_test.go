@@ -4,12 +4,14 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -20,6 +22,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"perflab/internal/test/deploytest"
+	"perflab/internal/test/dockertest"
 )
 
 // commands are what scripts can say besides testscript's own words.
@@ -34,6 +37,31 @@ var commands = map[string]func(*testscript.TestScript, bool, []string){
 	"noengines": noengines,
 	"unpack":    unpack,
 	"waitfor":   waitfor,
+}
+
+// dockerName is the program of scripts that stands in for the Docker Engine.
+const dockerName = "dockerd"
+
+// dockerMain is dockerd DIR IMAGE: a stand-in of the Docker Engine with an image, on DIR/docker.sock. An interrupt ends it: with status
+// 1 where containers are left.
+func dockerMain(args []string) int {
+	if len(args) != 2 {
+		fmt.Fprintln(os.Stderr, "usage: dockerd DIR IMAGE")
+		return 2
+	}
+	e, err := dockertest.Open(args[0], dockertest.Image{Ref: args[1]})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 2
+	}
+	defer e.Close()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	<-ctx.Done()
+	for _, c := range e.Containers() {
+		fmt.Println("left is", c.Name, c.Config["Cmd"])
+	}
+	return min(1, len(e.Containers()))
 }
 
 // waitfor PATH waits until a file is there.

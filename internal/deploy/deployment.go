@@ -137,15 +137,25 @@ func (d *deployment) end() error {
 		bases = append(bases, e.URL)
 	}
 	for _, base := range bases {
-		if addr, served := stillServed(base); served {
-			return &InfraError{
-				Op:   "stop " + d.spec.name(),
-				Err:  fmt.Errorf("%s is still served although every process of the engine has ended", addr),
-				Help: "a process that the engine started has left its group, session and environment: find it with ss -ltnp, and end it",
-			}
+		if err := Unserved("stop "+d.spec.name(), base); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// Unserved says that something accepts connections at a base URL on this machine where an engine did, of which every
+// process has ended.
+func Unserved(op, base string) error {
+	addr, served := stillServed(base)
+	if !served {
+		return nil
+	}
+	return &InfraError{
+		Op:   op,
+		Err:  fmt.Errorf("%s is still served although every process of the engine has ended", addr),
+		Help: "a process that the engine started has left its group, session and environment: find it with ss -ltnp, and end it",
+	}
 }
 
 // stillServed reports whether something accepts connections where a replica did.

@@ -38,7 +38,7 @@ func (d *deployment) choosePorts(ctx context.Context) ([]portSet, error) {
 			}
 			e := &InfraError{Op: d.op + ": choose a port", Err: err, Help: "see whether the machine is up, or allow more time"}
 			if infra, ok := errors.AsType[*InfraError](err); ok {
-				e.Help = infra.Help
+				e.Help, e.Lasting = infra.Help, infra.Lasting
 			}
 			return nil, e
 		}

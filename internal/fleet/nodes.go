@@ -21,7 +21,7 @@ func (l *Leader) Nodes() *node.Nodes {
 		Agents: func(ctx context.Context) []node.Agent {
 			var out []node.Agent
 			for _, a := range l.Gather(ctx, nil) {
-				if a.Facts.Starts && (l.o.Version == "" || a.Facts.Version == l.o.Version) {
+				if len(a.Facts.Starts) > 0 && (l.o.Version == "" || a.Facts.Version == l.o.Version) {
 					out = append(out, node.Agent{ID: a.ID, Name: a.Facts.Name, Labels: a.Facts.Labels})
 				}
 			}

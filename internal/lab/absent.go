@@ -51,6 +51,27 @@ func (l *launcher) absent(ctx context.Context) (wrong []error) {
 	return wrong
 }
 
+// images are those of the study's engines, by digest, as far as they were found.
+func (l *launcher) images() string {
+	var out []string
+	for _, s := range l.Served() {
+		rt, err := l.runtime(s.Engine)
+		r, ok := rt.(resolver)
+		if err != nil || !ok {
+			continue
+		}
+		if image, ok := r.Resolved(); ok && !slices.Contains(out, "image "+image) {
+			out = append(out, "image "+image)
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// resolver is a runtime that knows what image a tag was when it was first used.
+type resolver interface {
+	Resolved() (image string, ok bool)
+}
+
 // place is where an engine will run.
 type place struct {
 	*launcher
@@ -61,12 +82,12 @@ type place struct {
 // String is the place in a sentence.
 func (p place) String() string {
 	switch {
-	case p.Runtime.Kind != study.Docker:
+	case !p.InContainers():
 		return ofPlace(p.at.node)
 	case p.Container(p.engine).Container != "":
 		return " in container " + p.Container(p.engine).Container
 	}
-	return " in image " + p.Container(p.engine).Image
+	return " in image " + p.Container(p.engine).Image + ofPlace(p.at.node)
 }
 
 func ofPlace(node string) string {

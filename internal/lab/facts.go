@@ -285,7 +285,11 @@ func (m *factsMaker) method() string {
 	case study.SSH:
 		how = "The engine was started for each configuration on its machines over ssh from its serving command, and measured over HTTP by perflab bench" + m.reached() + "."
 	case study.Fleet:
-		how = "The engine was started for each configuration on a machine of the fleet, by its agent, from its serving command, and measured over HTTP by perflab bench of the same agent, beside the engine."
+		where := "on a machine of the fleet"
+		if m.InContainers() {
+			where = "in a container on a machine of the fleet"
+		}
+		how = "The engine was started for each configuration " + where + ", by its agent, from its serving command, and measured over HTTP by perflab bench of the same agent, beside the engine."
 	case study.Existing:
 		if !m.Attached() {
 			how = "The server was started for each configuration by a command of the study's own, and measured over HTTP by perflab bench."
@@ -318,7 +322,7 @@ func (m *factsMaker) notes() []string {
 }
 
 // changedVersions names the engines that were not the same throughout: of a study that is
-// resumed after an upgrade, say, or after a tag was moved.
+// resumed after an upgrade, say, or after a tag was moved, or on machines that have others.
 func changedVersions(trials []trialRecord) []string {
 	var out []string
 	for _, e := range engine.All() {
@@ -329,21 +333,60 @@ func changedVersions(trials []trialRecord) []string {
 			{"version", func(t *trialRecord) string { return t.Version }},
 			{"image", func(t *trialRecord) string { return t.Image }},
 		} {
-			var seen []string
-			first := map[string]int{}
+			var seen []sighting
 			for i := range trials {
-				t := &trials[i]
-				if v := what.of(t); t.Engine == e.Name && v != "" && first[v] == 0 {
-					first[v] = t.ID
-					seen = append(seen, fmt.Sprintf("%s from trial %d", v, t.ID))
+				if t := &trials[i]; t.Engine == e.Name && what.of(t) != "" {
+					seen = append(seen, sighting{what.of(t), t.Machine, t.ID})
 				}
 			}
-			if len(seen) > 1 {
-				out = append(out, fmt.Sprintf("The %s of %s changed during the study (%s): differences between its trials may be of that.", what.name, e.Title, strings.Join(seen, ", ")))
-			}
+			out = append(out, changes(what.name+" of "+e.Title, seen)...)
 		}
 	}
 	return out
+}
+
+// sighting is what an engine was in a trial.
+type sighting struct {
+	is, machine string
+	trial       int
+}
+
+// changes says what was not the same throughout: on one machine over time, or on some machines and on others.
+func changes(what string, seen []sighting) (out []string) {
+	var machines, all []string
+	began, on := map[string][]string{}, map[string][]string{}
+	for i, s := range seen {
+		if !slices.ContainsFunc(seen[:i], func(o sighting) bool { return o.is == s.is && o.machine == s.machine }) {
+			began[s.machine] = append(began[s.machine], fmt.Sprintf("%s from trial %d", s.is, s.trial))
+			on[s.is] = append(on[s.is], s.machine)
+		}
+		if !slices.Contains(machines, s.machine) {
+			machines = append(machines, s.machine)
+		}
+		if !slices.Contains(all, s.is) {
+			all = append(all, s.is)
+		}
+	}
+	for _, m := range machines {
+		if len(began[m]) > 1 {
+			out = append(out, fmt.Sprintf("The %s changed during the study%s (%s): differences between its trials may be of that.", what, ofMachine(m), strings.Join(began[m], ", ")))
+		}
+	}
+	if len(out) > 0 || len(all) < 2 {
+		return out
+	}
+	var parts []string
+	for _, is := range all {
+		parts = append(parts, is+" on "+strings.Join(on[is], ", "))
+	}
+	return []string{fmt.Sprintf("The %s is not the same on all machines (%s): differences between trials on them may be of that.", what, strings.Join(parts, "; "))}
+}
+
+func ofMachine(name string) string {
+	if name == "" {
+		return ""
+	}
+	return " on machine " + name
 }
 
 // changedDevices says which trials were measured on which devices, where a study went on

@@ -17,8 +17,8 @@ import (
 type Fleet interface {
 	// Names are the machines that are there now and have all of some labels.
 	Names(ctx context.Context, labels map[string]string) ([]string, error)
-	// On starts engines on a machine, as p would on this one.
-	On(machine string, p deploy.Process) deploy.Runtime
+	// On starts engines on a machine, as p would on this one, or in containers there.
+	On(machine string, p deploy.Process, c *deploy.Containers) deploy.Runtime
 	// Crew has a machine send a load to what On has started there.
 	Crew(machine string) bench.Crew
 }

@@ -2,6 +2,7 @@ package lab
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 
 	"perflab/internal/bench"
 	"perflab/internal/deploy"
+	"perflab/internal/deploy/docker"
 	"perflab/internal/study"
 )
 
@@ -21,7 +23,7 @@ var errAway = errors.New("it is away")
 
 func (f someFleet) Names(context.Context, map[string]string) ([]string, error) { return f.names, nil }
 func (f someFleet) Crew(string) bench.Crew                                     { return nil }
-func (f someFleet) On(machine string, _ deploy.Process) deploy.Runtime {
+func (f someFleet) On(machine string, _ deploy.Process, _ *deploy.Containers) deploy.Runtime {
 	return commander{nodes: []string{machine}, answer: func(context.Context, string, []string) (string, error) {
 		return "", &deploy.InfraError{Op: "reach node " + machine, Err: errAway}
 	}}
@@ -69,6 +71,64 @@ func TestChooseNodes(t *testing.T) {
 	o.Dir = t.TempDir()
 	if err := chooseNodes(t.Context(), parse(), &o); err == nil || !strings.Contains(err.Error(), "no study in") {
 		t.Errorf("where there is no study: %v", err)
+	}
+}
+
+// boxed keeps in what containers commands were run.
+type boxed struct {
+	someFleet
+	asked *[]docker.Settings
+}
+
+func (f boxed) On(machine string, p deploy.Process, c *deploy.Containers) deploy.Runtime {
+	return commander{nodes: []string{machine}, answer: func(_ context.Context, _ string, argv []string) (string, error) {
+		var s docker.Settings
+		if err := json.Unmarshal(c.Settings, &s); err != nil {
+			return "", err
+		}
+		s.WorkDir = strings.Join(argv, " ")
+		*f.asked = append(*f.asked, s)
+		return "", &deploy.ExitError{Argv: argv, Code: 127}
+	}}
+}
+
+// TestLookInContainers: of machines whose engines run in containers the hardware is looked at in one that gets all GPUs, and
+// the engine is asked in one as its own; where the study asks for no GPU nothing is looked at.
+func TestLookInContainers(t *testing.T) {
+	for _, tt := range []struct{ gpus, look, engine, note string }{
+		{"", docker.GPUsAll, "", ""},
+		{docker.GPUsAll, docker.GPUsAll, docker.GPUsAll, ""},
+		{docker.GPUsNone, "", docker.GPUsNone, "behind a machine's Docker Engine that gives commands no GPU"},
+	} {
+		text := strings.Replace(parallel, "kind: ssh, machines: [{name: a}, {name: b}]", "kind: fleet, machines: [{name: a}, {name: b}], docker: {image: i, gpus: '"+tt.gpus+"'}", 1)
+		s, err := study.Parse("t.yaml", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var asked []docker.Settings
+		m := newSession(s, Options{Fleet: boxed{asked: &asked}}).machines[0].engines
+		err = m.look(t.Context())
+		looks, engines := 0, 0
+		for _, s := range asked {
+			switch {
+			case strings.Contains(s.WorkDir, "nvidia-smi"):
+				looks++
+				if s.GPUs != tt.look || s.Image != "i" {
+					t.Errorf("gpus %q: the hardware is looked at in %+v", tt.gpus, s)
+				}
+			case strings.Contains(s.WorkDir, "vllm"):
+				engines++
+				if s.GPUs != tt.engine {
+					t.Errorf("gpus %q: the engine is asked in %+v", tt.gpus, s)
+				}
+			}
+		}
+		if (looks > 0) != (tt.look != "") || engines == 0 || err == nil || !strings.Contains(err.Error(), "in image i on a") {
+			t.Errorf("gpus %q: %d looks at the hardware, %d at the engine: %v", tt.gpus, looks, engines, err)
+		}
+		if notes := strings.Join(m.ground.notes, " "); !strings.Contains(notes, tt.note) || tt.note == "" && strings.Contains(notes, "not looked at") {
+			t.Errorf("gpus %q: notes %q", tt.gpus, notes)
+		}
 	}
 }
 

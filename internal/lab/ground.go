@@ -25,6 +25,7 @@ type ground struct {
 	pool  hardware.Pool // that they are dealt devices from; those of machines that ssh reaches are in the inventory
 	title string        // what the devices call themselves, "": not known, or not all the same
 	kind  string        // that, with driver and clocks: figures of machines of one kind differ by no more than a factor
+	image string        // of engines in containers, by digest: another one is another kind
 	notes []string      // what a reader must know of them, one sentence each
 
 	indices map[string]map[string]int // of the machines' devices by the names that they are dealt by, where known
@@ -46,6 +47,7 @@ func (l *launcher) look(ctx context.Context) error {
 	if ctx.Err() == nil {
 		l.watch.change(func(s *Status) { s.Phase = "looking for the engines" })
 		wrong = append(wrong, l.absent(ctx)...)
+		l.ground.image = l.images()
 	}
 	if ctx.Err() == nil && len(wrong) == 0 {
 		wrong, err = l.unlisted(ctx)
@@ -107,6 +109,11 @@ func LookHere(ctx context.Context, s *study.Study) []string {
 	return out
 }
 
+// sort is what the machine is: figures of machines of one sort differ by no more than a factor.
+func (g *ground) sort() string {
+	return strings.Join(slices.DeleteFunc([]string{g.kind, g.image}, func(s string) bool { return s == "" }), ", ")
+}
+
 // note adds what a reader must know.
 func (g *ground) note(format string, args ...any) string {
 	text := redact.Text(redact.Plain(fmt.Sprintf(format, args...)))
@@ -133,7 +140,7 @@ func (l *launcher) inspect(ctx context.Context, here bool) []error {
 		return []error{err}
 	}
 	if c == nil {
-		l.ground.note("The hardware was not looked at, for it is behind another Docker host that gives commands no GPU: what is said of it is what the study says.")
+		l.ground.note("The hardware was not looked at, for it is behind %s that gives commands no GPU: what is said of it is what the study says.", map[bool]string{false: "another Docker host", true: "a machine's Docker Engine"}[l.onNodes()])
 		return nil
 	}
 	var wrong []error
@@ -157,13 +164,12 @@ func (l *launcher) inspect(ctx context.Context, here bool) []error {
 
 // inspector runs commands where the devices are; nil: nothing does.
 func (l *launcher) inspector(here bool) (deploy.Commander, error) {
-	name := ""
-	if served := l.Served(); len(served) > 0 { // any: they are on the same machines
-		name = served[0].Engine
-	}
-	if l.Runtime.Kind == study.Docker {
+	name := l.anyServed()
+	if l.InContainers() {
 		s := l.Container(name)
 		switch {
+		case l.Runtime.Kind == study.Fleet: // whose agents give a command all devices, unless the study asks for none
+			return l.lookout(name)
 		case here: // a container of one engine sees neither other processes nor all devices
 			return deploy.Process{}, nil
 		case s.Container == "" && s.GPUs != docker.GPUsAll && !l.OnCPU():

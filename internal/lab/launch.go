@@ -23,6 +23,7 @@ type launch struct {
 	*study.Study
 	config  study.Configuration
 	runtime deploy.Runtime
+	lookout deploy.Commander // where the devices are seen; nil: nothing sees them
 	spec    deploy.Spec
 	places  [][]cluster.Node // of its replicas
 }
@@ -61,8 +62,8 @@ func (l *launch) sources(d deploy.Deployment, every time.Duration) []telemetry.S
 	case study.Simulated:
 		return []telemetry.Source{telemetry.Host(every)}
 	case study.SSH, study.Fleet:
-		if c, ok := l.runtime.(deploy.Commander); ok {
-			return l.nodeSources(c, every)
+		if l.lookout != nil {
+			return l.nodeSources(l.lookout, every)
 		}
 		return nil
 	case study.Docker:

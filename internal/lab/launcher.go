@@ -76,14 +76,62 @@ func (l *launcher) newRuntime(engineName string) (deploy.Runtime, error) {
 	case study.SSH:
 		return &deploy.SSH{Hosts: r.Hosts, Config: r.SSHConfig, Dir: r.Dir, Limits: r.Limits, Direct: r.Direct}, nil
 	case study.Fleet:
-		return l.fleet.On(r.Node().Name, deploy.Process{Dir: r.Dir, Limits: r.Limits, Grace: l.grace}), nil
+		return l.onNode(l.Container(cmp.Or(engineName, l.anyServed())))
 	case study.Docker:
-		return &docker.Runtime{Settings: l.Container(engineName), Progress: func(text string) {
-			l.watch.change(func(s *Status) { s.Detail = text })
-		}}, nil
+		return &docker.Runtime{Settings: l.Container(engineName), Progress: l.detail}, nil
 	}
 	return nil, fmt.Errorf("runtime kind %q is not known", r.Kind)
 }
+
+// onNode starts engines on a machine of the fleet, in containers where the study wants that.
+func (l *launcher) onNode(s docker.Settings) (deploy.Runtime, error) {
+	r := l.Runtime
+	p := deploy.Process{Dir: r.Dir, Limits: r.Limits, Grace: l.grace}
+	if !l.InContainers() {
+		return l.fleet.On(r.Node().Name, p, nil), nil
+	}
+	c, err := s.OnNode(l.detail)
+	if err != nil {
+		return nil, err
+	}
+	return l.fleet.On(r.Node().Name, p, &c), nil
+}
+
+// lookout runs commands beside an engine, where what it runs on is seen; nil: nothing does. A container on a machine of
+// the fleet sees the devices that it is given, so that one for commands gets all.
+func (l *launcher) lookout(engineName string) (deploy.Commander, error) {
+	rt, err := l.runtime(engineName)
+	if s := l.Container(engineName); err == nil && l.onNodes() && l.Visible() == arch.CUDA.Visible() && s.GPUs != docker.GPUsAll {
+		if s.GPUs == docker.GPUsNone {
+			return nil, nil
+		}
+		key := "to look beside " + engineName
+		if rt = l.runtimes[key]; rt == nil {
+			s.GPUs = docker.GPUsAll
+			rt, err = l.onNode(s)
+			l.runtimes[key] = rt
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	c, _ := rt.(deploy.Commander)
+	return c, nil
+}
+
+// onNodes reports whether engines are started in containers on machines of the fleet.
+func (l *launcher) onNodes() bool { return l.Runtime.Kind == study.Fleet && l.InContainers() }
+
+// anyServed is an engine of the study: all are started on the same machines.
+func (l *launcher) anyServed() string {
+	if served := l.Served(); len(served) > 0 {
+		return served[0].Engine
+	}
+	return ""
+}
+
+// detail shows what is done at the moment.
+func (l *launcher) detail(text string) { l.watch.change(func(s *Status) { s.Detail = text }) }
 
 // prepare says what to start for a configuration, and where. notes are what its
 // trial must say of it.
@@ -103,7 +151,8 @@ func (l *launcher) prepare(ctx context.Context, c study.Configuration, dir strin
 	if l.Runtime.StartsEngines() {
 		notes = append(notes, listedSecrets(spec)...)
 	}
-	return &launch{Study: l.Study, config: c, runtime: rt, spec: spec, places: places}, notes, nil
+	lookout, err := l.lookout(c.Command.Engine)
+	return &launch{Study: l.Study, config: c, runtime: rt, lookout: lookout, spec: spec, places: places}, notes, err
 }
 
 // clear removes what an attempt at a trial left that never ended: engines
@@ -290,13 +339,9 @@ func (l *launcher) topologies(ctx context.Context, engineName string) (map[strin
 		return l.islands, nil
 	}
 	l.islands = map[string]cluster.Topology{}
-	rt, err := l.runtime(engineName)
-	if err != nil {
-		return nil, err
-	}
-	c, ok := rt.(deploy.Commander)
-	if !ok {
-		return l.islands, nil
+	c, err := l.lookout(engineName)
+	if err != nil || c == nil {
+		return l.islands, err
 	}
 	for _, node := range c.Nodes() {
 		text, err := (asker{Commander: c, node: node, limit: askTimeout}).ask(ctx, "nvidia-smi", "topo", "-m")

@@ -85,7 +85,8 @@ func (l *session) look(ctx context.Context) error {
 		if m.gone {
 			continue
 		}
-		if err := m.engines.look(ctx); err != nil {
+		err := m.engines.look(ctx)
+		if err != nil {
 			wrong = append(wrong, fmt.Errorf("machine %s: %w", m.machine, err))
 		}
 		for _, note := range m.engines.ground.notes {
@@ -94,7 +95,11 @@ func (l *session) look(ctx context.Context) error {
 			}
 			g.notes = append(g.notes, note)
 		}
-		titles, kinds[m.engines.ground.kind] = append(titles, m.engines.ground.title), append(kinds[m.engines.ground.kind], m.machine)
+		if err != nil {
+			continue // what it is is not known
+		}
+		sort := m.engines.ground.sort()
+		titles, kinds[sort] = append(titles, m.engines.ground.title), append(kinds[sort], m.machine)
 	}
 	if len(kinds) > 1 {
 		var parts []string
@@ -185,7 +190,7 @@ func (l *session) conclude(e ended) (tune.Observation, error) {
 	o := t.observation()
 	o.Lost = e.on.gone
 	if l.several() {
-		o.Stratum = e.on.engines.ground.kind
+		o.Stratum = e.on.engines.ground.sort()
 	}
 	var err error
 	if o.Files, err = l.studyDir.seal(e.dir); err != nil {
@@ -208,12 +213,18 @@ func (l *session) conclude(e ended) (tune.Observation, error) {
 // trial on it was lost: that is the second time.
 func (l *session) unreachable() bool {
 	rt, err := l.engines.runtime("")
-	c, ok := rt.(deploy.Commander)
-	if err != nil || !ok || l.Runtime.Kind != study.SSH && l.Runtime.Kind != study.Fleet {
+	if err != nil {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
 	defer cancel()
+	if r, ok := rt.(interface{ Reach(context.Context) error }); ok {
+		return r.Reach(ctx) != nil
+	}
+	c, ok := rt.(deploy.Commander)
+	if !ok || l.Runtime.Kind != study.SSH && l.Runtime.Kind != study.Fleet {
+		return false
+	}
 	err = c.Command(ctx, l.machine, []string{"true"}, io.Discard)
 	_, broke := errors.AsType[*deploy.InfraError](err)
 	return broke

@@ -188,6 +188,15 @@ func TestUnlike(t *testing.T) {
 	if more := changedVersions(trials[:2]); len(more) > 0 {
 		t.Errorf("nothing changed, and yet %q", more)
 	}
+	trials[0].Machine, trials[2].Machine = "a", "b"
+	got = strings.Join(changedVersions(trials), "\n")
+	if got != "The image of vLLM is not the same on all machines (v@sha256:1 on a; v@sha256:2 on b): differences between trials on them may be of that." {
+		t.Errorf("%s", got)
+	}
+	trials[2].Machine = "a"
+	if got = strings.Join(changedVersions(trials), "\n"); !strings.Contains(got, "changed during the study on machine a (v@sha256:1 from trial 1,") {
+		t.Errorf("%s", got)
+	}
 }
 
 // Where there are no accelerators to deal, no process of a replica is dealt any.

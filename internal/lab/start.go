@@ -26,7 +26,7 @@ const scriptFile = "start.sh"
 // starts for it, each with what it adds to the command, and a script of them. Containers and
 // hooks have a way of their own, and what cannot be laid out is refused by its launch.
 func (ev *evaluation) writeStart(ctx context.Context) error {
-	if k := ev.Runtime.Kind; k == study.Existing || k == study.Docker {
+	if ev.Runtime.Kind == study.Existing || ev.InContainers() {
 		return nil
 	}
 	plan, err := ev.engines.byHand(ctx, ev.config)

@@ -162,7 +162,7 @@ func (ev *evaluation) start(ctx context.Context, la *launch) (deploy.Deployment,
 		ev.engines.patience.learn(name, took)
 		ev.t.readLogs(ev.config.Engine, la.spec)
 	}
-	if image, ok := la.runtime.(interface{ Resolved() (string, bool) }); ok {
+	if image, ok := la.runtime.(resolver); ok {
 		ev.t.Image, _ = image.Resolved()
 	}
 	return d, err

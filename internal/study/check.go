@@ -394,12 +394,15 @@ func (c *checker) runtime() {
 // processes checks what is said of the engines' processes and of hooks.
 func (c *checker) processes() {
 	r := c.s.Runtime
-	if r.Kind != Process && r.Kind != SSH && r.Kind != Fleet && r.Kind != "" {
+	if where := r.Kind; c.s.InContainers() || where != Process && where != SSH && where != Fleet && where != "" {
+		if where == Fleet {
+			where += " with docker"
+		}
 		if r.Dir != "" {
-			c.add("runtime.dir", "dir does not apply to runtime kind %s", r.Kind)
+			c.add("runtime.dir", "dir does not apply to runtime kind %s", where)
 		}
 		if r.Limits != (deploy.Limits{}) {
-			c.add("runtime.limits", "limits do not apply to runtime kind %s", r.Kind)
+			c.add("runtime.limits", "limits do not apply to runtime kind %s", where)
 		}
 	}
 	if err := r.Limits.Validate(); err != nil {

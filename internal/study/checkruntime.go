@@ -2,6 +2,7 @@ package study
 
 import (
 	"cmp"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -70,18 +71,27 @@ func (c *checker) spread() {
 func (c *checker) containers() {
 	s := c.s
 	for _, name := range slices.Sorted(maps.Keys(s.Engines)) {
-		if s.Engines[name].Image != "" && s.Runtime.Kind != Docker && s.Runtime.Kind != "" {
-			c.add("engines."+name+".image", "image applies to runtime kind docker, not %s", s.Runtime.Kind)
+		switch at := "engines." + name + ".image"; {
+		case s.Engines[name].Image == "" || s.InContainers() || s.Runtime.Kind == "":
+		case s.Runtime.Kind == Fleet:
+			c.add(at, "image is for containers, and runtime kind fleet starts processes: add docker: {} under runtime for containers")
+		default:
+			c.add(at, "image applies to runtime kinds docker and fleet, not %s", s.Runtime.Kind)
 		}
 	}
-	if s.Runtime.Kind != Docker {
+	if !s.InContainers() {
 		if s.Runtime.Docker != nil && s.Runtime.Kind != "" {
 			c.add("runtime.docker", "docker does not apply to runtime kind %s", s.Runtime.Kind)
 		}
 		return
 	}
 	for _, name := range s.usedEngines() {
-		if err := s.Container(name).Validate(); err != nil {
+		set := s.Container(name)
+		err := set.Validate()
+		if s.Runtime.Kind == Fleet {
+			err = errors.Join(set.ValidateOnNode(), err)
+		}
+		if err != nil {
 			for line := range strings.SplitSeq(err.Error(), "\n") {
 				c.add("runtime.docker", "%s: %s", name, line)
 			}

@@ -166,11 +166,11 @@ type Stage struct {
 
 // Runtime says how engines are started.
 type Runtime struct {
-	Kind      string             `yaml:"kind" json:"kind" jsonschema:"required,enum=process,enum=docker,enum=ssh,enum=fleet,enum=simulated,enum=predicted,enum=existing,description=process: start the engine's command. docker: in a container. ssh: on other machines. fleet: on machines where perflab agent runs. simulated: the same with a simulated engine in its place. predicted: no server at all\\, the simulator's replay in virtual time. existing: an endpoint that is already up"`
+	Kind      string             `yaml:"kind" json:"kind" jsonschema:"required,enum=process,enum=docker,enum=ssh,enum=fleet,enum=simulated,enum=predicted,enum=existing,description=process: start the engine's command. docker: in a container. ssh: on other machines. fleet: on machines where perflab agent runs\\, in containers where docker is given. simulated: the same with a simulated engine in its place. predicted: no server at all\\, the simulator's replay in virtual time. existing: an endpoint that is already up"`
 	URLs      []string           `yaml:"urls,omitempty" json:"urls,omitempty" jsonschema:"description=existing: base URLs\\, one a replica"`
 	ReadyS    float64            `yaml:"ready_timeout_s,omitempty" json:"ready_timeout_s,omitempty" jsonschema:"description=Seconds until every replica must be ready (default 7200\\, and more where an earlier start took long)"`
 	SilenceS  float64            `yaml:"silence_timeout_s,omitempty" json:"silence_timeout_s,omitempty" jsonschema:"description=Seconds that the logs of a start may go without progress\\, such as loading\\, downloading\\, compiling and capturing (default 900\\, or ready_timeout_s where that is given)"`
-	Docker    *docker.Settings   `yaml:"docker,omitempty" json:"docker,omitempty" jsonschema:"description=docker: the container that engines run in; its image is that of engines without one of their own"`
+	Docker    *docker.Settings   `yaml:"docker,omitempty" json:"docker,omitempty" jsonschema:"description=docker\\, and fleet for containers on its machines: the container that engines run in; its image is that of engines without one of their own"`
 	Hosts     []deploy.HostEntry `yaml:"hosts,omitempty" json:"hosts,omitempty" jsonschema:"description=ssh: the machines\\, the first is where replicas of one machine begin"`
 	Machines  []Machine          `yaml:"machines,omitempty" json:"machines,omitempty" jsonschema:"description=ssh\\, docker\\, fleet and simulated\\, strategy race: machines of one kind\\, each with all of hardware.gpus\\, on which trials run at the same time: docs/tuning.md"`
 	Labels    map[string]string  `yaml:"labels,omitempty" json:"labels,omitempty" jsonschema:"description=fleet\\, in place of machines: those whose agents are there with all of these labels when the study starts\\, such as gpu: h100"`
@@ -178,8 +178,8 @@ type Runtime struct {
 	Direct    bool               `yaml:"direct,omitempty" json:"direct,omitempty" jsonschema:"description=ssh: engines listen on all addresses of their machine and are reached there\\, not through a forwarded port: for latencies to publish"`
 	Spread    string             `yaml:"spread,omitempty" json:"spread,omitempty" jsonschema:"enum=ray,enum=native,enum=mpirun,enum=rpc,description=How a replica that needs several machines spans them: ray (vLLM)\\, native (vLLM's and SGLang's own flags)\\, mpirun (TensorRT-LLM) or rpc (llama.cpp); the default suits the engine"`
 	Hooks     Hooks              `yaml:"hooks,omitempty" json:"hooks,omitzero" jsonschema:"description=existing: commands of your own that start and stop what serves; with a start hook a study may have candidates"`
-	Dir       string             `yaml:"dir,omitempty" json:"dir,omitempty" jsonschema:"description=process\\, ssh and fleet: working directory of the engines"`
-	Limits    deploy.Limits      `yaml:"limits,omitempty" json:"limits,omitzero" jsonschema:"description=process\\, ssh and fleet: what each process of an engine may take"`
+	Dir       string             `yaml:"dir,omitempty" json:"dir,omitempty" jsonschema:"description=process\\, ssh and fleet\\, not in containers: working directory of the engines"`
+	Limits    deploy.Limits      `yaml:"limits,omitempty" json:"limits,omitzero" jsonschema:"description=process\\, ssh and fleet\\, not in containers: what each process of an engine may take"`
 	StartupS  float64            `yaml:"startup_s,omitempty" json:"startup_s,omitempty" jsonschema:"description=simulated: seconds a simulated engine takes to load (default 0.5)"`
 
 	speed float64 // simulated: of the machine that the study runs on, see Study.On
@@ -301,7 +301,12 @@ func (f *File) AllocatedGPUs() int {
 	return f.Hardware.GPUs
 }
 
-// Container is where an engine runs, of runtime kind docker.
+// InContainers reports whether engines are started in containers.
+func (f *File) InContainers() bool {
+	return f.Runtime.Kind == Docker || f.Runtime.Kind == Fleet && f.Runtime.Docker != nil
+}
+
+// Container is where an engine runs that is started in a container.
 func (f *File) Container(engineName string) docker.Settings {
 	var c docker.Settings
 	if f.Runtime.Docker != nil {

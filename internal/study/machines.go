@@ -115,6 +115,7 @@ func (c *checker) parallel() {
 		c.add("runtime.hosts", "hosts are the machines of one trial, and machines run a trial each: give one of them")
 	case r.Spread != "":
 		c.add("runtime.spread", "spread is for replicas that need several machines, and each of runtime.machines runs trials of its own")
+	case r.Kind == Fleet: // see containers
 	case r.Docker != nil && r.Docker.DockerHost != "":
 		c.add("runtime.docker.docker_host", "each of runtime.machines has a docker_host of its own: leave this one out")
 	case r.Docker != nil && r.Docker.Container != "":
@@ -163,6 +164,9 @@ func (c *checker) machine(at string, m Machine) {
 	if err := m.host().Validate(); err != nil {
 		c.add(at, "%v", err)
 	}
+	if err := (docker.Settings{Image: "any", DockerHost: m.DockerHost}).Validate(); err != nil {
+		c.add(at+".docker_host", "%v", err)
+	}
 	given := []struct {
 		key, kind string
 		set       bool
@@ -181,7 +185,7 @@ func (c *checker) machine(at string, m Machine) {
 	case kind == Fleet && m.Address != "":
 		c.add(at+".address", "a machine of a fleet needs no address: its agent connects to the hub by itself")
 	case kind == Docker && m.DockerHost == "":
-		c.add(at, "machine %s needs docker_host: the address of its Docker Engine, such as ssh://%[1]s", m.Name)
+		c.add(at, "machine %s needs docker_host: the address of its Docker Engine, such as tcp://%[1]s:2376", m.Name)
 	case m.Devices != nil && len(m.Devices) != n:
 		c.add(at+".devices", "machine %s has %d devices, and hardware.gpus is %d: it says what each machine has", m.Name, len(m.Devices), n)
 	case m.Speed != 0 && !(m.Speed >= slowest && m.Speed <= fastest):

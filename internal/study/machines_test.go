@@ -27,9 +27,16 @@ runtime: {%s}
 func TestMachines(t *testing.T) {
 	for _, tt := range []struct{ name, hardware, runtime, want string }{
 		{"ssh", "", "kind: ssh, machines: [{name: a}, {name: b, address: 10.0.0.2, user: u, port: 2222, devices: [2, 3]}]", ""},
-		{"docker", "", "kind: docker, docker: {image: i}, machines: [{name: a, docker_host: 'ssh://a'}, {name: b, docker_host: 'ssh://b', address: b}]", ""},
+		{"docker", "", "kind: docker, docker: {image: i}, machines: [{name: a, docker_host: 'tcp://a:2376'}, {name: b, docker_host: 'tcp://b:2376', address: b}]", ""},
 		{"simulated", "", "kind: simulated, machines: [{name: a}, {name: b, speed: 0.97}]", ""},
 		{"fleet", "", "kind: fleet, machines: [{name: a}, {name: b, devices: [2, 3]}]", ""},
+		{"containers of a fleet", "", "kind: fleet, docker: {image: i, mounts: ['~/.cache:/c', v:/v]}, machines: [{name: a}, {name: b, devices: [2, 3]}]", ""},
+		{"no image of a fleet", "", "kind: fleet, docker: {}, machines: [{name: a}, {name: b}]", "image is missing"},
+		{"another engine of a fleet", "", "kind: fleet, docker: {image: i, docker_host: 'tcp://a:1'}, machines: [{name: a}, {name: b}]", "docker_host does not apply to machines of a fleet"},
+		{"a running container of a fleet", "", "kind: fleet, docker: {container: c}, machines: [{name: a}, {name: b}]", "container does not apply to machines of a fleet"},
+		{"relative mount of a fleet", "", "kind: fleet, docker: {image: i, mounts: ['./c:/c']}, machines: [{name: a}, {name: b}]", "relative to nothing on another machine"},
+		{"directory of containers", "", "kind: fleet, dir: /x, docker: {image: i}, machines: [{name: a}, {name: b}]", "dir does not apply to runtime kind fleet with docker"},
+		{"limits of containers", "", "kind: fleet, limits: {open_files: 1}, docker: {image: i}, machines: [{name: a}, {name: b}]", "limits do not apply to runtime kind fleet with docker"},
 		{"labels of others", "", "kind: ssh, labels: {gpu: h100}, hosts: [{name: a}]", "t.yaml:8:30: labels do not apply to runtime kind ssh"},
 		{"neither", "", "kind: fleet", "t.yaml:8:10: runtime kind fleet needs machines, by the names of their agents, or labels"},
 		{"both", "", "kind: fleet, labels: {gpu: h100}, machines: [{name: a}, {name: b}]", "machines name the study's machines already"},
@@ -48,8 +55,9 @@ func TestMachines(t *testing.T) {
 		{"no speed", "", "kind: simulated, machines: [{name: a}, {name: b, speed: 20}]", "speed is 20: give a factor from 0.1 to 10"},
 		{"user of a simulated one", "", "kind: simulated, machines: [{name: a}, {name: b, user: u}]", "user of a machine applies to runtime kind ssh, not simulated"},
 		{"devices of a simulated one", "", "kind: simulated, machines: [{name: a}, {name: b, devices: [1, 2]}]", "devices of a machine applies to runtime kind ssh or fleet, not simulated"},
-		{"no docker host", "", "kind: docker, docker: {image: i}, machines: [{name: a, docker_host: 'ssh://a'}, {name: b}]", "machine b needs docker_host: the address of its Docker Engine, such as ssh://b"},
-		{"docker host twice", "", "kind: docker, docker: {image: i}, machines: [{name: a, docker_host: 'ssh://a'}, {name: b, docker_host: 'ssh://a'}]", "ssh://a is the docker_host of another machine too"},
+		{"no docker host", "", "kind: docker, docker: {image: i}, machines: [{name: a, docker_host: 'tcp://a:2376'}, {name: b}]", "machine b needs docker_host: the address of its Docker Engine, such as tcp://b:2376"},
+		{"docker host by ssh", "", "kind: docker, docker: {image: i}, machines: [{name: a, docker_host: 'tcp://a:2376'}, {name: b, docker_host: 'ssh://b'}]", `docker_host "ssh://b" must begin with unix:// or tcp://`},
+		{"docker host twice", "", "kind: docker, docker: {image: i}, machines: [{name: a, docker_host: 'tcp://a:2376'}, {name: b, docker_host: 'tcp://a:2376'}]", "tcp://a:2376 is the docker_host of another machine too"},
 		{"too few devices", "", "kind: ssh, machines: [{name: a}, {name: b, devices: [1]}]", "machine b has 1 devices, and hardware.gpus is 2: it says what each machine has"},
 	} {
 		s, err := Parse("t.yaml", []byte(parallelStudy(tt.hardware, tt.runtime)))

@@ -9,7 +9,7 @@ import (
 // a launch.
 func (s *Study) Remarks() []string {
 	out := s.UnknownRemarks()
-	if s.Runtime.Kind != Docker {
+	if !s.InContainers() {
 		return out
 	}
 	for _, c := range s.Served() {

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"perflab/internal/cli/console"
+	"perflab/internal/deploy/docker"
 	"perflab/internal/doctor"
 	"perflab/internal/durable"
 	"perflab/internal/fleet/agent"
@@ -31,7 +33,8 @@ type agentFlags struct {
 	join, name, dir string
 	hub, seed, ca   string // of an outside server
 	labels          []string
-	engines         bool
+	engines         string
+	allow           docker.Allow
 }
 
 // NewAgent is perflab agent: this machine takes part in a fleet.
@@ -53,11 +56,24 @@ stays on this machine's disk until the leader has it.
 
 --engines lets studies of the fleet's leaders (runtime: kind fleet) start engines here.
 That is to run the programs that a study names, as this user: give it where you trust
-who leads. Engines end with the agent, and when their study is not heard of for 10 s.`,
+who leads. Engines end with the agent, and when their study is not heard of for 10 s.
+
+--engines=docker lets them start engines in containers of this machine's Docker Engine
+alone, and --engines=process,docker in both ways. Containers have what is allowed and
+nothing else: images by --image, directories and volumes of this machine by --mount, and
+by --docker the settings that lead out of a container (privileged, pid, ipc=host, devices,
+cap_add, security_opt, container_runtime). A * stands for any text. Containers that an
+agent leaves when it is killed end when it is started again.`,
 		Example: `  perflab agent --join 'perflab://lab.example.org:7422/#TOKEN.FINGERPRINT'
   perflab agent --name load-1 --label rack=7
-  perflab agent --name gpu-1 --label gpu=h100 --engines`,
-		Args: console.WantArgs(0, "no arguments"),
+  perflab agent --name gpu-1 --label gpu=h100 --engines
+  perflab agent --name gpu-2 --engines=docker --image 'vllm/*' --mount ~/.cache/huggingface`,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) > 0 && c.Flags().Changed("engines") {
+				return console.Usage(fmt.Errorf("%q stands by itself: write --engines=%[1]s, with a = and no space, for --engines alone means process", args[0]))
+			}
+			return console.WantArgs(0, "no arguments")(c, args)
+		},
 		RunE: func(c *cobra.Command, _ []string) error { return f.run(c.Context(), env) },
 	}
 	fs := c.Flags()
@@ -65,7 +81,11 @@ who leads. Engines end with the agent, and when their study is not heard of for 
 	fs.StringVar(&f.join, "join", "", "URL of an invitation; needed once")
 	fs.StringVar(&f.name, "name", "", "what people call this machine (default its host name)")
 	fs.StringArrayVar(&f.labels, "label", nil, "NAME=VALUE by which it can be chosen; repeatable")
-	fs.BoolVar(&f.engines, "engines", false, "let the fleet's studies start engines on this machine, as this user")
+	fs.StringVar(&f.engines, "engines", "", "let the fleet's studies start engines on this machine: process (the default where no way is given: as this user), docker, or process,docker")
+	fs.Lookup("engines").NoOptDefVal = node.WayProcess
+	fs.StringArrayVar(&f.allow.Images, "image", nil, "with --engines=docker: image that containers may have, such as 'vllm/*'; repeatable")
+	fs.StringArrayVar(&f.allow.Mounts, "mount", nil, "with --engines=docker: directory that containers may mount, with all below it, or a volume; repeatable")
+	fs.StringArrayVar(&f.allow.Settings, "docker", nil, "with --engines=docker: setting that leads out of a container and is allowed all the same, such as ipc=host or 'devices=/dev/infiniband*'; repeatable")
 	fs.StringVar(&f.dir, "dir", "", "directory for its key, fetched files and calls on their way (default perflab/agent in the user's configuration directory)")
 	fs.StringVar(&f.hub, "hub", "", "address of an outside NATS server, tls://host:4222, instead of an invitation: see perflab fleet accounts")
 	fs.StringVar(&f.seed, "hub-seed", "", "with --hub: file with the seed of this agent's nkey")
@@ -75,6 +95,10 @@ who leads. Engines end with the agent, and when their study is not heard of for 
 
 func (f *agentFlags) run(ctx context.Context, env console.Env) error {
 	labels, err := console.Pairs("--label", f.labels)
+	if err != nil {
+		return console.Usage(err)
+	}
+	ways, err := node.Ways(f.engines, len(f.allow.Images) > 0, len(f.allow.Mounts)+len(f.allow.Settings) > 0)
 	if err != nil {
 		return console.Usage(err)
 	}
@@ -101,12 +125,16 @@ func (f *agentFlags) run(ctx context.Context, env console.Env) error {
 	}
 	defer conn.Close()
 	facts := f.facts(ctx, env, labels)
-	facts.Name = cmp.Or(f.name, me.Name, facts.Name)
+	facts.Name, facts.Starts = cmp.Or(f.name, me.Name, facts.Name), ways
 	fmt.Fprintf(env.Stdout, "Agent %s of the fleet at %s: %s\nAn interrupt (Ctrl-C) ends it\n", facts.Name, me.Addr, Brief(facts))
-	if facts.Starts = f.engines; f.engines {
+	if len(ways) > 0 {
+		o := node.Options{Conn: conn, Dir: f.dir, Processes: slices.Contains(ways, node.WayProcess), Log: log}
+		if slices.Contains(ways, node.WayDocker) {
+			o.Containers = docker.Node{ID: conn.ID(), Allow: f.allow}
+		}
 		var wait sync.WaitGroup
 		defer wait.Wait()
-		wait.Go(func() { cancel(node.Serve(ctx, node.Options{Conn: conn, Dir: f.dir, Log: log})) })
+		wait.Go(func() { cancel(node.Serve(ctx, o)) })
 	}
 	err = agent.Run(ctx, agent.Options{Conn: conn, Dir: f.dir, Facts: facts, Log: log})
 	if interrupted.Err() != nil {
@@ -192,8 +220,8 @@ func Brief(f order.Facts) string {
 		parts = append(parts, fmt.Sprintf("%d x %s", n, f.GPUs[0].Name))
 	}
 	parts = append(parts, f.Engines...)
-	if f.Starts {
-		parts = append(parts, "starts engines")
+	if len(f.Starts) > 0 {
+		parts = append(parts, "starts engines ("+strings.Join(f.Starts, ", ")+")")
 	}
 	return strings.Join(parts, ", ")
 }

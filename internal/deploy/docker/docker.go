@@ -25,6 +25,9 @@
 // children: the next Start over the same directory, or Sweep, ends them. What was exec'd
 // in a container that runs already ends with the connection.
 //
+// A Node gives others the Docker Engine of its machine, as far as its Allow goes: agents of a fleet are
+// given one, and know nothing of Docker. Its containers have the agent's id as a label.
+//
 // Absent: building images, networks and volumes of perflab's own, several Docker hosts
 // in one deployment.
 package docker

@@ -29,6 +29,7 @@ type engine struct {
 	silence  time.Duration // of a keeper, until it counts as lost; 0: its own default
 	image    image         // resolved once
 	attached attached      // of Settings.Container
+	agent    string        // of a fleet, that makes containers for others; "": none
 }
 
 const (

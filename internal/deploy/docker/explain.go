@@ -63,6 +63,9 @@ func (e *engine) explain(ctx context.Context, op string, err error) error {
 	infra := deploy.InfraError{Op: op, Err: errors.New(e.text(err))}
 	if client.IsErrConnectionFailed(err) {
 		infra.Help = "start Docker, or name another host by docker_host or DOCKER_HOST"
+		if e.agent != "" {
+			infra.Help = "start Docker there, or perflab agent with another DOCKER_HOST"
+		}
 		if strings.Contains(infra.Err.Error(), "permission denied") {
 			infra.Help = "this user may not use Docker's socket: add it to the group docker, and log in again"
 		}

@@ -216,6 +216,9 @@ func (e *engine) baseOptions(argv, env []string) client.ContainerCreateOptions {
 		k, v, _ := strings.Cut(l, "=")
 		config.Labels[k] = v
 	}
+	if e.agent != "" {
+		config.Labels[labelAgent] = e.agent
+	}
 	shm, _ := parseSize(s.ShmSize) // Validate has seen that they are sizes
 	memory, _ := parseSize(s.Memory)
 	hc := &container.HostConfig{

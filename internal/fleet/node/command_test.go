@@ -16,7 +16,7 @@ import (
 func TestCommand(t *testing.T) {
 	s := startSite(t)
 	s.start(t, "a", nil)
-	r := s.lead(t, Leader{Lease: time.Minute}).On("a", deploy.Process{}).(deploy.Commander)
+	r := s.lead(t, Leader{Lease: time.Minute}).On("a", deploy.Process{}, nil).(deploy.Commander)
 	var out bytes.Buffer
 	const odd = "it's $HOME \\ \"x\"\n second line\tÁ ü !! *"
 	if err := r.Command(t.Context(), "a", []string{"printf", "%s", odd}, &out); err != nil || out.String() != odd {
@@ -40,7 +40,7 @@ func TestCommand(t *testing.T) {
 func TestCommandStreams(t *testing.T) {
 	s := startSite(t)
 	s.start(t, "a", nil)
-	r := s.lead(t, Leader{Lease: time.Minute}).On("a", deploy.Process{}).(deploy.Commander)
+	r := s.lead(t, Leader{Lease: time.Minute}).On("a", deploy.Process{}, nil).(deploy.Commander)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	enough := errors.New("enough")
 	file := t.TempDir() + "/running"

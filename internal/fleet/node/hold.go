@@ -57,7 +57,7 @@ func (n *Node) take(ctx context.Context) (*hold, error) {
 	h.ctx, h.lose = context.WithCancelCause(context.Background())
 	ctx, cancel := context.WithTimeout(ctx, takeWithin)
 	defer cancel()
-	raw, process, err := h.send(ctx, wordHold, holdOrder{n.o.Lease, n.o.Who})
+	raw, process, err := h.send(ctx, wordHold, holdOrder{n.o.Lease, n.o.Who, n.study})
 	if err == nil {
 		h.process = process
 		var found held

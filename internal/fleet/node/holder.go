@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -17,11 +20,15 @@ type holder struct {
 	s      *server
 	token  uint64
 	who    string
+	study  string
 	lease  time.Duration
 	ctx    context.Context // ends when it holds the node no more
 	cancel context.CancelCauseFunc
 	heard  chan struct{}
 	found  []leftover // of the holder before
+
+	sweeping sync.Mutex
+	unswept  error // why what earlier agents left in containers may be there still
 
 	mu       sync.Mutex
 	engines  map[int]*engine
@@ -73,6 +80,9 @@ func (h *holder) end(why error) []leftover {
 	h.mu.Unlock()
 	var out []leftover
 	for _, e := range engines {
+		if <-e.started; e.failed != nil {
+			continue // it has left nothing
+		}
 		select {
 		case <-e.Exited():
 		default:
@@ -81,6 +91,9 @@ func (h *holder) end(why error) []leftover {
 		e.end(lapseGrace)
 	}
 	for _, e := range engines {
+		if e.failed != nil {
+			continue
+		}
 		<-e.ended
 		if e.wrong != nil {
 			h.s.log.Warn("an engine could not be ended", "engine", e.name, "error", e.wrong)
@@ -133,64 +146,100 @@ type engine struct {
 	ports        []int
 	dir, log     string
 
+	started chan struct{} // closed when it runs, or failed
+	failed  error
+
 	stopping sync.Once
 	hurrying sync.Once
 	hurry    chan struct{}
 	ended    chan struct{} // closed when nothing of it runs any more
 	wrong    error         // or why it still does
 	run      func(func())  // a goroutine of the holder's
+
+	mu     sync.Mutex
+	served []int // ports to which streams have led
 }
 
 func (h *holder) ports(o portsOrder) ([]int, error) {
-	return deploy.Process{}.Host().Ports(h.ctx, "", o.N)
+	p, err := h.place(o.Start)
+	if err != nil {
+		return nil, err
+	}
+	return p.Ports(h.ctx, "", o.N)
 }
 
-// spawn starts a process, whose end is the holder's at the latest.
+// spawn starts a process, whose end is the holder's at the latest. Other orders go on meanwhile: a container takes its time.
 func (h *holder) spawn(o spawnOrder) (deploy.Record, error) {
-	e, err := add(h, h.engines, o.Number, func() (*engine, error) { return h.newEngine(o) })
+	if len(o.Argv) == 0 || o.Name != filepath.Base(o.Name) {
+		return deploy.Record{}, fmt.Errorf("start %q: that is no process to start", o.Name)
+	}
+	mine := false
+	e, err := add(h, h.engines, o.Number, func() (*engine, error) {
+		mine = true
+		return h.newEngine(o), nil
+	})
 	if err != nil {
 		return deploy.Record{}, err
+	}
+	if mine {
+		if e.failed = e.start(h, o); e.failed != nil {
+			_ = os.RemoveAll(e.dir) // there is nothing in it
+			h.forget(func() { delete(h.engines, o.Number) })
+		}
+		close(e.started)
+	}
+	if <-e.started; e.failed != nil {
+		return deploy.Record{}, e.failed
 	}
 	return e.Record(), nil
 }
 
-// newEngine starts a process. It is called with the holder locked, so that no end passes it by.
-func (h *holder) newEngine(o spawnOrder) (*engine, error) {
-	if len(o.Argv) == 0 || o.Name != filepath.Base(o.Name) {
-		return nil, fmt.Errorf("start %q: that is no process to start", o.Name)
-	}
+// newEngine is one that is being started: an end of the holder waits for that.
+func (h *holder) newEngine(o spawnOrder) *engine {
 	dir := filepath.Join(h.s.o.Dir, "engines", fmt.Sprintf("%d-%d", h.token, o.Number))
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
-	}
-	e := &engine{
+	return &engine{
 		name: o.Name, marker: o.Marker, ports: o.Ports, dir: dir, log: filepath.Join(dir, o.Name+".log"),
-		hurry: make(chan struct{}), ended: make(chan struct{}), run: h.work.Go,
+		started: make(chan struct{}), hurry: make(chan struct{}), ended: make(chan struct{}), run: h.work.Go,
 	}
-	out, err := os.OpenFile(e.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-	if err == nil {
-		defer out.Close()
-		e.Running, err = h.host(o.Start).Spawn(h.ctx, deploy.Job{
-			Member: deploy.Member{Argv: o.Argv, Env: o.Env, Devices: o.Devices, Files: o.Files},
-			Op:     o.Op, Name: o.Name, Marker: o.Marker, Ports: o.Ports, Visible: o.Visible, Dir: dir, Log: out,
-		})
-	}
-	if err != nil {
-		_ = os.RemoveAll(dir) // there is nothing in it
-		return nil, err
-	}
-	h.s.log.Info("an engine was started", "name", o.Name, "dir", dir, "token", h.token)
-	return e, nil
 }
 
-// host starts processes of this machine.
-func (h *holder) host(s Settings) deploy.Host {
-	return deploy.Process{Dir: s.Dir, Limits: s.Limits}.Host()
+// start starts the process.
+func (e *engine) start(h *holder, o spawnOrder) error {
+	p, err := h.place(o.Start)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(e.dir, 0o700); err != nil {
+		return err
+	}
+	out, err := os.OpenFile(e.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	e.Running, err = p.Spawn(h.ctx, deploy.Job{
+		Member: deploy.Member{Argv: o.Argv, Env: o.Env, Devices: o.Devices, Files: o.Files},
+		Op:     o.Op, Name: o.Name, Marker: o.Marker, Ports: o.Ports, Visible: o.Visible, Dir: e.dir, Log: out,
+	})
+	if err == nil {
+		h.s.log.Info("an engine was started", "name", o.Name, "dir", e.dir, "token", h.token)
+	}
+	return err
+}
+
+// engine is one that was started, once it has.
+func (h *holder) engine(number int) (*engine, error) {
+	e, err := find(h, h.engines, number, "engine")
+	if err == nil {
+		<-e.started
+		err = e.failed
+	}
+	return e, err
 }
 
 // readLog gives what a process has printed, as soon as there is more.
 func (h *holder) readLog(o logOrder) (logPart, error) {
-	e, err := find(h, h.engines, o.Number, "engine")
+	e, err := h.engine(o.Number)
 	if err != nil {
 		return logPart{}, err
 	}
@@ -237,7 +286,7 @@ const (
 
 // stop ends a process, and says when that is done.
 func (h *holder) stop(o stopOrder) (stopped, error) {
-	e, err := find(h, h.engines, o.Number, "engine")
+	e, err := h.engine(o.Number)
 	if err != nil {
 		return stopped{}, err
 	}
@@ -256,10 +305,7 @@ func (h *holder) stop(o stopOrder) (stopped, error) {
 		h.forget(func() { delete(h.engines, o.Number) })
 		_ = os.RemoveAll(e.dir) // what stays is found by nobody, and costs disk
 	}
-	if e.wrong != nil {
-		return stopped{Done: true, Error: e.wrong.Error()}, nil
-	}
-	return stopped{Done: true}, nil
+	return stopped{Done: true, Fault: faultOf(e.wrong)}, nil
 }
 
 // end begins to end the process.
@@ -267,9 +313,33 @@ func (e *engine) end(grace time.Duration) {
 	e.stopping.Do(func() {
 		e.run(func() {
 			defer close(e.ended)
-			e.wrong = e.Stop(grace, e.hurry)
+			if e.wrong = e.Stop(grace, e.hurry); e.wrong == nil {
+				e.wrong = e.unserved()
+			}
 		})
 	})
+}
+
+// serves takes note of a port to which a stream leads.
+func (e *engine) serves(port int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !slices.Contains(e.served, port) {
+		e.served = append(e.served, port)
+	}
+}
+
+// unserved says that somebody listens where the engine did, who was not known for a part of it. The leader, which sees
+// ports of its own, cannot.
+func (e *engine) unserved() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, port := range e.served {
+		if err := deploy.Unserved("stop "+e.name, "http://"+net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // command is a short one that a holder runs.
@@ -281,6 +351,7 @@ type command struct {
 	bytes []byte // not fetched yet
 	ended bool
 	err   error
+	image string // that was made ready
 }
 
 // mostOutput is what of a command's output waits to be fetched, until the command waits.
@@ -317,7 +388,27 @@ func (h *holder) run(o runOrder) (any, error) {
 	if len(o.Argv) == 0 {
 		return nil, errors.New("run nothing: that is no command")
 	}
-	_, err := add(h, h.commands, o.Number, func() (*command, error) {
+	return h.begin(o, func(ctx context.Context, p deploy.Place, c *command) error { return p.Command(ctx, "", o.Argv, c) })
+}
+
+// ready begins to make ready what engines need.
+func (h *holder) ready(o runOrder) (any, error) {
+	return h.begin(o, func(ctx context.Context, p deploy.Place, c *command) error {
+		image, err := p.Prepare(ctx, func(text string) { _, _ = c.Write([]byte(text + "\n")) }) // nobody reads any more: ctx ends
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.image = image
+		return err
+	})
+}
+
+// begin begins what an order wants, whose output and end are fetched.
+func (h *holder) begin(o runOrder, do func(context.Context, deploy.Place, *command) error) (any, error) {
+	p, err := h.place(o.Start)
+	if err != nil {
+		return nil, err
+	}
+	_, err = add(h, h.commands, o.Number, func() (*command, error) {
 		ctx, cancel := context.WithCancelCause(h.ctx)
 		c := &command{cancel: cancel}
 		c.more.L = &c.mu
@@ -325,7 +416,7 @@ func (h *holder) run(o runOrder) (any, error) {
 			defer cancel(nil)
 			stop := context.AfterFunc(ctx, func() { c.finish(context.Cause(ctx)) }) // who waits to write goes on
 			defer stop()
-			c.finish(deploy.Process{Dir: o.Dir}.Command(ctx, "", o.Argv, c))
+			c.finish(do(ctx, p, c))
 		})
 		return c, nil
 	})
@@ -354,7 +445,7 @@ func (h *holder) output(o numbered) (output, error) {
 	c.bytes = c.bytes[len(out.Bytes):]
 	c.more.Broadcast()
 	if out.Ended = c.ended && len(c.bytes) == 0; out.Ended {
-		out.Fault = faultOf(c.err)
+		out.Fault, out.Image = faultOf(c.err), c.image
 	}
 	return out, nil
 }

@@ -3,6 +3,7 @@ package node
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -50,7 +51,8 @@ const defaultLease = 10 * time.Second
 
 // Nodes are the machines of a fleet that start engines.
 type Nodes struct {
-	o Leader
+	o     Leader
+	study string // for agents: see holdOrder
 
 	mu  sync.Mutex
 	all map[string]*Node
@@ -60,7 +62,7 @@ type Nodes struct {
 func Lead(o Leader) *Nodes {
 	o.Lease = min(max(cmp.Or(o.Lease, defaultLease), leastLease), mostLease)
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	return &Nodes{o: o, all: map[string]*Node{}}
+	return &Nodes{o: o, study: rand.Text(), all: map[string]*Node{}}
 }
 
 // Close gives the nodes back. What runs there must have been stopped before, and ends at the latest now.
@@ -111,9 +113,10 @@ func labelText(labels map[string]string) string {
 	return strings.Join(out, " and ")
 }
 
-// On starts engines on a node, as this machine would: of p its directory, limits, grace and pauses count.
-func (n *Nodes) On(name string, p deploy.Process) deploy.Runtime {
-	return &Runtime{node: n.node(name), process: p}
+// On starts engines on a node, as this machine would: of p its directory, limits, grace and pauses count. With c
+// they are started in containers there.
+func (n *Nodes) On(name string, p deploy.Process, c *deploy.Containers) deploy.Runtime {
+	return &Runtime{node: n.node(name), process: p, containers: c}
 }
 
 func (n *Nodes) node(name string) *Node {
@@ -121,7 +124,7 @@ func (n *Nodes) node(name string) *Node {
 	defer n.mu.Unlock()
 	node := n.all[name]
 	if node == nil {
-		node = &Node{o: n.o, name: name}
+		node = &Node{o: n.o, study: n.study, name: name}
 		n.all[name] = node
 	}
 	return node
@@ -149,8 +152,9 @@ func (b *beside) Load(ctx context.Context, job bench.CrewJob, emit func(result.C
 
 // Node is one of the machines, and the right to it.
 type Node struct {
-	o    Leader
-	name string
+	o     Leader
+	study string
+	name  string
 
 	taking sync.Mutex
 	mu     sync.Mutex

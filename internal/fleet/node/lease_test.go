@@ -23,7 +23,7 @@ import (
 // serving is an agent's side alone, to which orders are given by hand.
 func serving(t *testing.T) *server {
 	t.Helper()
-	s := newServer("a", Options{Dir: t.TempDir()})
+	s := newServer("a", Options{Dir: t.TempDir(), Processes: true})
 	t.Cleanup(func() { s.close() })
 	return s
 }
@@ -41,8 +41,15 @@ func give[T any](s *server, word string, token uint64, o any) (T, error) {
 // spawnFake starts a fake engine by hand and gives the directory of its process's id.
 func spawnFake(t *testing.T, s *server, token uint64, number int) (dir string) {
 	t.Helper()
+	return spawnIn(t, s, token, number, nil)
+}
+
+// spawnIn starts it in a container, where settings are given.
+func spawnIn(t *testing.T, s *server, token uint64, number int, containers json.RawMessage) (dir string) {
+	t.Helper()
 	dir = t.TempDir()
-	ports, err := give[[]int](s, wordPorts, token, portsOrder{1})
+	start := Settings{Containers: containers}
+	ports, err := give[[]int](s, wordPorts, token, portsOrder{1, start})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +57,7 @@ func spawnFake(t *testing.T, s *server, token uint64, number int) (dir string) {
 	for i := range m.Argv {
 		m.Argv[i] = strings.ReplaceAll(m.Argv[i], "{port}", fmt.Sprint(ports[0]))
 	}
-	_, err = give[deploy.Record](s, wordSpawn, token, spawnOrder{Number: number, Op: "start", Name: "replica-0", Marker: fmt.Sprintf("PERFLAB_DEPLOYMENT=%s/%d", t.Name(), number), Ports: ports, Argv: m.Argv, Env: m.Env})
+	_, err = give[deploy.Record](s, wordSpawn, token, spawnOrder{Number: number, Start: start, Op: "start", Name: "replica-0", Marker: fmt.Sprintf("PERFLAB_DEPLOYMENT=%s/%d", t.Name(), number), Ports: ports, Argv: m.Argv, Env: m.Env})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,12 +97,12 @@ func TestFencing(t *testing.T) {
 			t.Errorf("%s with token %d: %v, want that it is refused", word, token, err)
 		}
 	}
-	refused(wordPorts, 5, portsOrder{1}) // nobody holds it
+	refused(wordPorts, 5, portsOrder{N: 1}) // nobody holds it
 	if _, err := give[held](s, wordHold, 5, holdOrder{Lease: time.Minute}); err != nil {
 		t.Fatal(err)
 	}
 	refused(wordHold, 4, holdOrder{Lease: time.Minute})
-	for _, word := range []string{wordRenew, wordPorts, wordSpawn, wordLog, wordStop, wordRun, wordOutput, wordKill, wordOpen, wordRead, wordWrite, wordShut, wordLeave} {
+	for _, word := range []string{wordRenew, wordPorts, wordSpawn, wordLog, wordStop, wordReady, wordRun, wordOutput, wordKill, wordOpen, wordRead, wordWrite, wordShut, wordLeave} {
 		refused(word, 4, struct{}{})
 		refused(word, 6, struct{}{}) // it must be held first
 	}
@@ -196,7 +203,7 @@ func TestNodeLost(t *testing.T) {
 	s.start(t, "a", nil)
 	l := &link{Conn: s.conn}
 	n := s.lead(t, Leader{Conn: l, Lease: 2 * time.Second})
-	rt := n.On("a", deploy.Process{})
+	rt := n.On("a", deploy.Process{}, nil)
 	spec := deploytest.Spec(t, deploytest.Ready)
 	d, err := rt.Start(t.Context(), spec)
 	if err != nil {
@@ -241,7 +248,7 @@ func TestLateAnswer(t *testing.T) {
 	}
 	answer := make(chan error, 1)
 	go func() {
-		_, _, err := h.send(context.Background(), wordPorts, portsOrder{1})
+		_, _, err := h.send(context.Background(), wordPorts, portsOrder{N: 1})
 		answer <- err
 	}()
 	<-asked
@@ -292,14 +299,14 @@ func TestStartedAnew(t *testing.T) {
 	serve := func() (end func()) {
 		ctx, cancel := context.WithCancel(context.Background())
 		var wait sync.WaitGroup
-		wait.Go(func() { _ = Serve(ctx, Options{Conn: conn, Dir: t.TempDir()}) })
+		wait.Go(func() { _ = Serve(ctx, Options{Conn: conn, Dir: t.TempDir(), Processes: true}) })
 		end = sync.OnceFunc(func() { cancel(); wait.Wait() })
 		t.Cleanup(end)
 		return end
 	}
 	first := serve()
 	n := s.lead(t, Leader{Lease: 20 * time.Second})
-	rt := n.On("a", deploy.Process{})
+	rt := n.On("a", deploy.Process{}, nil)
 	awaitServed(t, n)
 	d, err := rt.Start(t.Context(), deploytest.Spec(t, deploytest.Ready))
 	if err != nil {
@@ -334,7 +341,7 @@ func TestTwoLeaders(t *testing.T) {
 	s.start(t, "a", nil)
 	first, second := s.lead(t, Leader{Who: "of Ada's", Lease: time.Second}), s.lead(t, Leader{Lease: time.Second})
 	true := func(n *Nodes) error {
-		return n.On("a", deploy.Process{}).(deploy.Commander).Command(t.Context(), "", []string{"true"}, &strings.Builder{})
+		return n.On("a", deploy.Process{}, nil).(deploy.Commander).Command(t.Context(), "", []string{"true"}, &strings.Builder{})
 	}
 	if err := true(first); err != nil {
 		t.Fatal(err)
@@ -354,7 +361,7 @@ func TestNoEngines(t *testing.T) {
 	t.Cleanup(s.join(t, "a", nil).Close)
 	n := s.lead(t, Leader{})
 	for name, want := range map[string]string{"a": "nobody answers there who starts engines", "b": "none of the 1 agents that are there and start engines"} {
-		err := n.On(name, deploy.Process{}).(deploy.Commander).Command(t.Context(), "", []string{"true"}, &strings.Builder{})
+		err := n.On(name, deploy.Process{}, nil).(deploy.Commander).Command(t.Context(), "", []string{"true"}, &strings.Builder{})
 		if infra, ok := errors.AsType[*deploy.InfraError](err); !ok || !strings.Contains(err.Error(), want) || infra.Hint() == "" {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -394,7 +401,7 @@ func TestCrew(t *testing.T) {
 		asked = id
 		return c, nil
 	}})
-	d := deploytest.Start(t, n.On("a", deploy.Process{}), deploytest.Spec(t, deploytest.Ready))
+	d := deploytest.Start(t, n.On("a", deploy.Process{}, nil), deploytest.Spec(t, deploytest.Ready))
 	job := bench.CrewJob{Spec: bench.Spec{Targets: d.Targets()}}
 	if _, _, err := n.Crew("a").Load(t.Context(), job, nil); err != nil {
 		t.Fatal(err)

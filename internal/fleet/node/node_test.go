@@ -25,6 +25,10 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	if name := os.Getenv(partVariable); name != "" {
+		fmt.Fprintln(os.Stderr, play(name))
+		os.Exit(1)
+	}
 	os.Exit(run(m))
 }
 
@@ -50,6 +54,7 @@ func run(m *testing.M) int {
 
 // site is a hub with a leader's connection.
 type site struct {
+	dir  string // of the hub
 	hub  *bus.Server
 	conn *bus.Conn
 
@@ -59,7 +64,8 @@ type site struct {
 
 func startSite(t *testing.T) *site {
 	t.Helper()
-	hub, err := bus.Start(bus.Options{Dir: t.TempDir(), Listen: "127.0.0.1:0"})
+	dir := t.TempDir()
+	hub, err := bus.Start(bus.Options{Dir: dir, Listen: "127.0.0.1:0"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,14 +79,21 @@ func startSite(t *testing.T) *site {
 			t.Error(err)
 		}
 	})
-	return &site{hub: hub, conn: conn}
+	return &site{dir: dir, hub: hub, conn: conn}
 }
 
-// start starts an agent that serves, until end is called.
+// start starts an agent that serves processes, until end is called.
 func (s *site) start(t *testing.T, name string, labels map[string]string) (end func()) {
 	t.Helper()
+	return s.startWith(t, name, labels, Options{Processes: true})
+}
+
+// startWith starts an agent that serves as its options say.
+func (s *site) startWith(t *testing.T, name string, labels map[string]string, o Options) (end func()) {
+	t.Helper()
 	conn := s.join(t, name, labels)
-	x := newServer(conn.ID(), Options{Conn: conn, Dir: t.TempDir()})
+	o.Conn, o.Dir = conn, t.TempDir()
+	x := newServer(conn.ID(), o)
 	stop, err := x.listen()
 	if err != nil {
 		t.Fatal(err)
@@ -139,7 +152,7 @@ func TestRuntime(t *testing.T) {
 	s.start(t, "a", nil)
 	n := s.lead(t, Leader{Lease: time.Minute})
 	t.Run("suite", func(t *testing.T) {
-		deploytest.Run(t, func(*testing.T) deploy.Runtime { return n.On("a", deploy.Process{}) })
+		deploytest.Run(t, func(*testing.T) deploy.Runtime { return n.On("a", deploy.Process{}, nil) })
 	})
-	t.Run("devices", func(t *testing.T) { deploytest.Devices(t, n.On("a", deploy.Process{})) })
+	t.Run("devices", func(t *testing.T) { deploytest.Devices(t, n.On("a", deploy.Process{}, nil)) })
 }

@@ -17,8 +17,14 @@ import (
 
 // Runtime starts deployments on a node.
 type Runtime struct {
-	node    *Node
-	process deploy.Process
+	node       *Node
+	process    deploy.Process
+	containers *deploy.Containers // nil: processes
+
+	readying sync.Mutex
+	readied  *hold // for which the containers' image was made ready
+	mu       sync.Mutex
+	image    string // that it was
 }
 
 var (
@@ -31,12 +37,39 @@ var (
 const kind = "fleet"
 
 func (r *Runtime) launcher() deploy.Launcher {
-	return deploy.Launcher{Host: host{r}, Kind: kind, Bind: "127.0.0.1", Forwarded: true, Grace: r.process.Grace, Poll: r.process.Poll}
+	l := deploy.Launcher{Host: host{r}, Kind: kind, Bind: "127.0.0.1", Forwarded: true, Grace: r.process.Grace, Poll: r.process.Poll}
+	if r.containers != nil {
+		l.Bind = cmp.Or(r.containers.Bind, l.Bind)
+	}
+	return l
 }
 
-// Start starts the replicas and waits until all are ready.
+// Start starts the replicas and waits until all are ready. A pull of the containers' image is not part of the deployment's time limit.
 func (r *Runtime) Start(ctx context.Context, s deploy.Spec) (deploy.Deployment, error) {
+	if err := r.check(s); err != nil {
+		return nil, &deploy.InfraError{Op: "start " + cmp.Or(s.Name, "deployment"), Err: err, Help: "correct the settings under runtime.docker", Lasting: true}
+	}
+	if err := r.ready(ctx); err != nil {
+		return nil, err
+	}
 	return r.launcher().Start(ctx, s)
+}
+
+// check says why a deployment cannot be started in the containers.
+func (r *Runtime) check(s deploy.Spec) error {
+	if r.containers == nil || r.containers.Check == nil {
+		return nil
+	}
+	return r.containers.Check(s)
+}
+
+// settings are those of whatever is started.
+func (r *Runtime) settings() Settings {
+	s := Settings{Dir: r.process.Dir, Limits: r.process.Limits}
+	if r.containers != nil {
+		s.Containers = r.containers.Settings
+	}
+	return s
 }
 
 // Sweep ends what deployments under dir left running when their perflab was killed, and says what that was: to take a
@@ -54,15 +87,14 @@ func (r *Runtime) Command(ctx context.Context, _ string, argv []string, stdout i
 	if err != nil {
 		return err
 	}
+	if err := r.ready(ctx); err != nil {
+		return err
+	}
 	n := h.number()
-	if _, err := surely[struct{}](ctx, h, wordRun, runOrder{n, r.process.Dir, argv}); err != nil {
+	if _, err := surely[struct{}](ctx, h, wordRun, runOrder{n, r.settings(), argv}); err != nil {
 		return r.infra(ctx, "run "+strings.Join(redact.Argv(argv), " "), err)
 	}
-	defer func() {
-		last, cancel := context.WithTimeout(context.Background(), answerWithin)
-		defer cancel()
-		_, _ = once[struct{}](last, h, wordKill, numbered{n}) // else it is the lease's end
-	}()
+	defer h.kill(n)
 	for {
 		out, err := once[output](ctx, h, wordOutput, numbered{n}) // what is lost of it is lost
 		if err != nil {
@@ -79,13 +111,91 @@ func (r *Runtime) Command(ctx context.Context, _ string, argv []string, stdout i
 	}
 }
 
+// kill ends a command, and has it forgotten.
+func (h *hold) kill(number int) {
+	ctx, cancel := context.WithTimeout(context.Background(), answerWithin)
+	defer cancel()
+	_, _ = once[struct{}](ctx, h, wordKill, numbered{number}) // else it is the lease's end
+}
+
+// ready has the image of the containers made ready, once as long as the node is held.
+func (r *Runtime) ready(ctx context.Context) error {
+	if r.containers == nil {
+		return nil
+	}
+	h, err := r.node.held(ctx)
+	if err != nil {
+		return err
+	}
+	r.readying.Lock()
+	defer r.readying.Unlock()
+	if r.readied == h {
+		return nil
+	}
+	if err := r.prepare(ctx, h); err != nil {
+		return r.infra(ctx, "prepare containers", err)
+	}
+	r.readied = h
+	return nil
+}
+
+// prepare has the image made ready, and passes on what is told of that.
+func (r *Runtime) prepare(ctx context.Context, h *hold) error {
+	n := h.number()
+	if _, err := surely[struct{}](ctx, h, wordReady, runOrder{Number: n, Start: r.settings()}); err != nil {
+		return err
+	}
+	defer h.kill(n)
+	for {
+		out, err := surely[output](ctx, h, wordOutput, numbered{n})
+		if err != nil {
+			return err
+		}
+		for line := range strings.Lines(string(out.Bytes)) {
+			if r.containers.Progress != nil {
+				r.containers.Progress(redact.Text(redact.Plain(strings.TrimSpace(line))))
+			}
+		}
+		if out.Ended {
+			r.mu.Lock()
+			r.image = cmp.Or(out.Image, r.image)
+			r.mu.Unlock()
+			return out.Fault.err()
+		}
+	}
+}
+
+// Resolved is the image of the containers, as the node had it when it was made ready; of processes there is none.
+func (r *Runtime) Resolved() (image string, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.image, r.image != ""
+}
+
+// Reach says why the node, or what has its containers, cannot be reached now.
+func (r *Runtime) Reach(ctx context.Context) error {
+	h, err := r.node.held(ctx)
+	if err != nil {
+		return err
+	}
+	if r.containers != nil {
+		err = r.prepare(ctx, h)
+	} else {
+		_, err = once[struct{}](ctx, h, wordRenew, nil)
+	}
+	if err != nil {
+		return r.infra(ctx, "reach it", err)
+	}
+	return nil
+}
+
 // infra is why something was not done on the node.
 func (r *Runtime) infra(ctx context.Context, op string, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}
-	if infra, ok := errors.AsType[*deploy.InfraError](err); ok {
-		return infra
+	if _, ok := errors.AsType[*deploy.InfraError](err); ok {
+		return wrongOn(r.node.name, err)
 	}
 	return &deploy.InfraError{Op: op + " on node " + r.node.name, Err: err, Help: "see what perflab agent says there"}
 }
@@ -99,7 +209,7 @@ func (x host) Ports(ctx context.Context, _ string, n int) ([]int, error) {
 	if err != nil {
 		return nil, err
 	}
-	return surely[[]int](ctx, h, wordPorts, portsOrder{n})
+	return surely[[]int](ctx, h, wordPorts, portsOrder{n, x.settings()})
 }
 
 // Spawn starts a process. What it prints is brought into the job's log, and that is complete when it has ended.
@@ -114,7 +224,7 @@ func (x host) Spawn(ctx context.Context, j deploy.Job) (deploy.Running, error) {
 	}
 	r := &running{node: x.node, h: h, number: h.number(), name: j.Name, log: log, exited: make(chan struct{})}
 	r.record, err = surely[deploy.Record](ctx, h, wordSpawn, spawnOrder{
-		Number: r.number, Start: Settings{x.process.Dir, x.process.Limits}, Op: j.Op, Name: j.Name, Marker: j.Marker,
+		Number: r.number, Start: x.settings(), Op: j.Op, Name: j.Name, Marker: j.Marker,
 		Ports: j.Ports, Visible: j.Visible, Argv: j.Argv, Env: j.Env, Devices: j.Devices, Files: j.Files,
 	})
 	if err != nil {
@@ -141,8 +251,9 @@ func (x host) End(ctx context.Context, r deploy.Record) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	_, value, _ := strings.Cut(r.Marker, "=")
 	for _, e := range h.ended {
-		if e.Marker == r.Marker {
+		if e.Marker == r.Marker || e.Marker == value { // of a container
 			return []string{e.Name + " on node " + x.node.name}, nil
 		}
 	}
@@ -264,10 +375,25 @@ func (r *running) stop(grace time.Duration, hurry <-chan struct{}) error {
 			return nil
 		case err != nil:
 			return &deploy.InfraError{Op: "stop " + r.name + " on node " + r.node.name, Err: err, Help: "see what perflab agent says there"}
-		case s.Done && s.Error != "":
-			return fmt.Errorf("%s on node %s", s.Error, r.node.name)
+		case s.Done && s.Fault != nil:
+			return wrongOn(r.node.name, s.Fault.err())
 		case s.Done:
 			return nil
 		}
 	}
+}
+
+// wrongOn is an error of a node, with its name.
+func wrongOn(node string, err error) error {
+	infra, ok := errors.AsType[*deploy.InfraError](err)
+	if !ok {
+		return fmt.Errorf("%w on node %s", err, node)
+	}
+	if where := " node " + node; !strings.HasSuffix(infra.Op, where) {
+		infra.Op += " on" + where
+	}
+	if taken, ok := errors.AsType[*deploy.PortError](err); ok {
+		return taken
+	}
+	return infra
 }

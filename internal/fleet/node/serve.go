@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"perflab/internal/deploy"
 	"perflab/internal/fleet/bus"
 	"perflab/internal/fleet/order"
 )
@@ -22,11 +23,13 @@ type Conn interface {
 	Handle(subject string, f func(bus.Message)) (stop func(), err error)
 }
 
-// Options say what an agent lets a leader do. To serve is to let whoever leads run programs as this user.
+// Options say what an agent lets a leader do.
 type Options struct {
-	Conn Conn
-	Dir  string // for logs and files of engines that run
-	Log  *slog.Logger
+	Conn       Conn
+	Dir        string        // for logs and files of engines that run
+	Processes  bool          // whoever leads may run programs as this user
+	Containers deploy.Places // where engines may be started in containers; nil: nowhere
+	Log        *slog.Logger
 }
 
 // server is an agent that starts engines.
@@ -41,6 +44,7 @@ type server struct {
 	newest   uint64  // token that was seen
 	holder   *holder // nil: nobody
 	closed   bool
+	rooms    rooms
 
 	work sync.WaitGroup
 }
@@ -57,6 +61,9 @@ func (s *server) begin(f func()) {
 // Serve starts engines as leaders say, until ctx ends and all that they started has.
 func Serve(ctx context.Context, o Options) error {
 	s := newServer(o.Conn.ID(), o)
+	if _, err := s.sweep(ctx); err != nil {
+		s.log.Warn("what an earlier agent may have left in containers could not be ended: it is tried again before the next container is started", "error", err)
+	}
 	stop, err := s.listen()
 	if err != nil {
 		return fmt.Errorf("listen to who wants engines: %w", err)
@@ -85,6 +92,7 @@ func (s *server) close() {
 	s.mu.Unlock()
 	s.release(nil, errors.New("the agent was stopped"))
 	s.work.Wait()
+	s.rooms.leave()
 }
 
 // answer does what an order says.
@@ -119,6 +127,7 @@ var orders = map[string]func(*holder, json.RawMessage) (any, error){
 	wordSpawn:  taking((*holder).spawn),
 	wordLog:    taking((*holder).readLog),
 	wordStop:   taking((*holder).stop),
+	wordReady:  taking((*holder).ready),
 	wordRun:    taking((*holder).run),
 	wordOutput: taking((*holder).output),
 	wordKill:   taking((*holder).killCommand),
@@ -200,11 +209,13 @@ func (s *server) hold(token uint64, o holdOrder) (held, error) {
 	s.newest = token
 	s.mu.Unlock()
 	h := &holder{
-		s: s, token: token, who: o.Who, lease: min(max(o.Lease, leastLease), mostLease),
+		s: s, token: token, who: o.Who, study: o.Study, lease: min(max(o.Lease, leastLease), mostLease),
 		engines: map[int]*engine{}, commands: map[int]*command{}, streams: map[int]*stream{},
 	}
 	h.ctx, h.cancel = context.WithCancelCause(context.Background())
 	h.found = s.replace(nil, fmt.Errorf("the node was given to a holder with token %d", token))
+	left, err := s.sweep(context.Background())
+	h.found, h.unswept = append(h.found, left...), err
 	h.heard = make(chan struct{}, 1)
 	s.begin(h.watch)
 	s.mu.Lock()

@@ -31,7 +31,7 @@ const (
 
 // open connects to a port that an engine of the holder may listen on. There is no way to another port, or to another machine.
 func (h *holder) open(o openOrder) (any, error) {
-	e, err := find(h, h.engines, o.Engine, "engine")
+	e, err := h.engine(o.Engine)
 	if err != nil {
 		return nil, err
 	}
@@ -43,6 +43,7 @@ func (h *holder) open(o openOrder) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	e.serves(o.Port)
 	x := &stream{conn: c.(*net.TCPConn)}
 	if _, err := add(h, h.streams, o.Number, func() (*stream, error) { return x, nil }); err != nil {
 		x.close()

@@ -36,7 +36,7 @@ func listening(t *testing.T, serve func(net.Conn)) (s *server, h *hold, port int
 	t.Cleanup(func() { l.Close(); wait.Wait() })
 	x := startSite(t)
 	conn := x.join(t, "a", nil)
-	s = newServer(conn.ID(), Options{Conn: conn, Dir: t.TempDir()})
+	s = newServer(conn.ID(), Options{Conn: conn, Dir: t.TempDir(), Processes: true})
 	stop, err := s.listen()
 	if err != nil {
 		t.Fatal(err)
@@ -47,16 +47,25 @@ func listening(t *testing.T, serve func(net.Conn)) (s *server, h *hold, port int
 		t.Fatal(err)
 	}
 	port = l.Addr().(*net.TCPAddr).Port
-	e := &engine{Running: endless{}, ports: []int{port}, ended: make(chan struct{}), hurry: make(chan struct{}), run: s.holder.work.Go}
+	begun := make(chan struct{})
+	close(begun)
+	e := &engine{Running: endless{l: l}, ports: []int{port}, started: begun, ended: make(chan struct{}), hurry: make(chan struct{}), run: s.holder.work.Go}
 	s.holder.engines[1] = e
 	return s, h, port
 }
 
 // endless is a process that runs until it is stopped.
-type endless struct{ deploy.Running }
+type endless struct {
+	deploy.Running
+	l net.Listener // it listens no more then
+}
 
-func (endless) Exited() <-chan struct{}                   { return nil }
-func (endless) Stop(time.Duration, <-chan struct{}) error { return nil }
+func (endless) Exited() <-chan struct{} { return nil }
+
+func (e endless) Stop(time.Duration, <-chan struct{}) error {
+	_ = e.l.Close()
+	return nil
+}
 
 func through(t *testing.T, h *hold, port int) *net.TCPConn {
 	t.Helper()
@@ -148,7 +157,16 @@ func TestRefusedThere(t *testing.T) {
 	_, h, port := listening(t, func(c net.Conn) { c.Close() })
 	free := deploytest.UnusedPorts(t, 1)
 	_ = port
-	c := through(t, h, free)
+	f, err := forward(h, 1, free)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(f.close)
+	c, err := net.Dial("tcp", strings.TrimPrefix(f.url(), "http://"))
+	if err != nil {
+		return // refused before the dialer was through
+	}
+	defer c.Close()
 	if n, err := c.Read(make([]byte, 1)); err == nil || n > 0 {
 		t.Errorf("%d bytes, %v", n, err)
 	}

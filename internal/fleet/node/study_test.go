@@ -25,6 +25,7 @@ import (
 	"perflab/internal/outcome"
 	"perflab/internal/result"
 	"perflab/internal/study"
+	"perflab/internal/test/dockertest"
 	"perflab/internal/tune"
 )
 
@@ -177,10 +178,15 @@ runtime: {kind: fleet, ready_timeout_s: 60, RUNTIME}
 // over runs a study over nodes, of which each has a factor.
 func over(t *testing.T, runtime string, nodes map[string]float64, dies string) (dir string, f outcome.Study) {
 	t.Helper()
-	s := startSite(t)
+	return startSite(t).over(t, runtime, nodes, dies, func(string) Options { return Options{Processes: true} })
+}
+
+// over runs a study over nodes whose agents serve as their options say.
+func (s *site) over(t *testing.T, runtime string, nodes map[string]float64, dies string, serve func(name string) Options) (dir string, f outcome.Study) {
+	t.Helper()
 	l := &landscape{site: s, nodes: nodes, dies: dies, after: 2, loads: map[string]int{}}
 	for name := range nodes {
-		end := s.start(t, name, map[string]string{"gpu": "h100"})
+		end := s.startWith(t, name, map[string]string{"gpu": "h100"}, serve(name))
 		if name == dies {
 			l.end = func() { s.leave(name); end() }
 		}
@@ -280,5 +286,45 @@ func TestStudyOverNodes(t *testing.T) {
 	}
 	if i := slices.IndexFunc(four.Trials, func(r outcome.Trial) bool { return r.Status == tune.Failed }); i < 0 || four.Trials[i].Machine != "d" {
 		t.Errorf("the trial of the node that died is %+v", four.Trials)
+	}
+}
+
+// TestStudyInContainers: over two nodes a study starts its engines in containers there. The image that each node has is
+// in its trials, and where nodes have others they are not alike, which is said.
+func TestStudyInContainers(t *testing.T) {
+	t.Parallel()
+	const ref, sum = "registry.invalid/vllm:v1", "c0ffee"
+	for name, sums := range map[string][2]string{"alike": {sum, sum}, "not alike": {sum, "decaf0"}} {
+		engines := map[string]*dockertest.Engine{}
+		for i, node := range []string{"a", "b"} {
+			engines[node] = dockertest.Start(t, dockertest.Image{Ref: ref, Remote: true, Sum: sums[i]})
+		}
+		runtime := `labels: {gpu: h100}, docker: {image: "` + ref + `"}`
+		_, f := startSite(t).over(t, runtime, map[string]float64{"a": 1, "b": 1.01}, "", func(node string) Options { return inContainers(engines[node]) })
+		if f.Recommended == nil || !strings.Contains(f.Recommended.Command, "--max-num-seqs 512") {
+			t.Errorf("%s: recommended %+v: %s", name, f.Recommended, f.Verdict)
+		}
+		measured := map[string]int{}
+		for _, r := range f.Trials {
+			if want := engines[r.Machine].Digest(ref); r.Status != tune.Measured || r.Image != want {
+				t.Errorf("%s: trial %d on %s is %s (%s) of image %s, want %s", name, r.ID, r.Machine, r.Status, r.Reason, r.Image, want)
+			}
+			measured[r.Machine]++
+		}
+		if measured["a"] == 0 || measured["b"] == 0 {
+			t.Errorf("%s: trials %v", name, measured)
+		}
+		notes := strings.Join(f.Notes, "\n")
+		if said := strings.Contains(notes, "The machines are not alike (a: image registry.invalid/vllm@sha256:c0ffee; b: image registry.invalid/vllm@sha256:decaf0)"); said != (name == "not alike") {
+			t.Errorf("%s: notes\n%s", name, notes)
+		}
+		for node, e := range engines {
+			if left := e.Containers(); len(left) > 0 {
+				t.Errorf("%s: on %s are left %+v", name, node, left)
+			}
+		}
+		if !strings.Contains(f.Method, "in a container on a machine of the fleet") {
+			t.Errorf("method %q", f.Method)
+		}
 	}
 }

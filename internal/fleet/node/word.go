@@ -19,6 +19,7 @@ const (
 	wordSpawn  = "node.spawn"  // spawnOrder -> deploy.Record
 	wordLog    = "node.log"    // logOrder -> logPart
 	wordStop   = "node.stop"   // stopOrder -> stopped
+	wordReady  = "node.ready"  // runOrder without argv -> nothing: make ready what engines need, of which output tells as of a command
 	wordRun    = "node.run"    // runOrder -> nothing
 	wordOutput = "node.output" // numbered -> output
 	wordKill   = "node.kill"   // numbered -> nothing
@@ -53,6 +54,9 @@ type answer struct {
 type holdOrder struct {
 	Lease time.Duration `json:"lease_ns"` // all ends when nothing is heard for so long
 	Who   string        `json:"who,omitempty"`
+
+	// Study is the leader's name for what it does, the same when it takes the node again: what a tag means is found once.
+	Study string `json:"study,omitempty"`
 }
 
 // held says what the node had to end for a new holder.
@@ -67,7 +71,8 @@ type leftover struct {
 }
 
 type portsOrder struct {
-	N int `json:"n"`
+	N     int      `json:"n"`
+	Start Settings `json:"start,omitzero"`
 }
 
 // spawnOrder starts a process. Its number is the leader's choice, so that an order whose answer was lost can be
@@ -86,10 +91,11 @@ type spawnOrder struct {
 	Files   []deploy.File `json:"files,omitempty"`
 }
 
-// Settings are a study's for processes on its machines.
+// Settings are a study's for engines on its machines.
 type Settings struct {
-	Dir    string        `json:"dir,omitempty"`
-	Limits deploy.Limits `json:"limits,omitzero"`
+	Dir        string          `json:"dir,omitempty"`
+	Limits     deploy.Limits   `json:"limits,omitzero"`
+	Containers json.RawMessage `json:"containers,omitempty"` // as deploy.Containers has them; none: processes
 }
 
 // logOrder asks for what a process has printed, from a place on; it waits for more, and for the end.
@@ -115,14 +121,14 @@ type stopOrder struct {
 
 type stopped struct {
 	Done  bool   `json:"done,omitempty"` // else it is still ending
-	Error string `json:"error,omitempty"`
+	Fault *fault `json:"fault,omitempty"`
 }
 
 // runOrder starts a short command.
 type runOrder struct {
 	Number int      `json:"number"`
-	Dir    string   `json:"dir,omitempty"`
-	Argv   []string `json:"argv"`
+	Start  Settings `json:"start"`
+	Argv   []string `json:"argv,omitempty"`
 }
 
 type numbered struct {
@@ -134,6 +140,7 @@ type output struct {
 	Bytes []byte `json:"bytes,omitempty"`
 	Ended bool   `json:"ended,omitempty"` // and that was all
 	Fault *fault `json:"fault,omitempty"` // of one that has ended
+	Image string `json:"image,omitempty"` // that was made ready, by digest
 }
 
 // openOrder connects a stream to a port of an engine.
@@ -177,6 +184,7 @@ type fault struct {
 const (
 	faultFenced = "fenced" // the order is not of whoever holds the node
 	faultInfra  = "infra"
+	faultPort   = "port" // a port was taken
 	faultExit   = "exit"
 	faultOther  = "other"
 )
@@ -204,6 +212,9 @@ func faultOf(err error) *fault {
 	if infra, ok := errors.AsType[*deploy.InfraError](err); ok {
 		f = &fault{Kind: faultInfra, Op: infra.Op, Text: infra.Err.Error(), Help: infra.Help, Last: infra.Last, Lasting: infra.Lasting}
 	}
+	if _, taken := errors.AsType[*deploy.PortError](err); taken {
+		f.Kind = faultPort
+	}
 	for name, is := range missing {
 		if errors.Is(err, is) {
 			f.Missing = name
@@ -224,10 +235,14 @@ func (f *fault) err() error {
 		return &deploy.ExitError{Argv: f.Argv, Code: f.Code, Stderr: f.Stderr}
 	}
 	why := error(&farError{f.Text, missing[f.Missing]})
-	if f.Kind != faultInfra {
-		return why
+	infra := deploy.InfraError{Op: f.Op, Err: why, Help: f.Help, Last: f.Last, Lasting: f.Lasting}
+	switch f.Kind {
+	case faultInfra:
+		return &infra
+	case faultPort:
+		return &deploy.PortError{InfraError: infra}
 	}
-	return &deploy.InfraError{Op: f.Op, Err: why, Help: f.Help, Last: f.Last, Lasting: f.Lasting}
+	return why
 }
 
 // farError is an error of another machine.

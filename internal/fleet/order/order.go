@@ -54,7 +54,7 @@ type Facts struct {
 	Links     []Link               `json:"links,omitempty"`
 	GPUs      []GPU                `json:"gpus,omitempty"`
 	Engines   []string             `json:"engines,omitempty"`        // names of package engine, as they are installed
-	Starts    bool                 `json:"starts_engines,omitempty"` // for studies: see package node
+	Starts    []string             `json:"starts_engines,omitempty"` // for studies, the ways to: see package node
 	Labels    map[string]string    `json:"labels,omitempty"`
 	Work      *Work                `json:"work,omitempty"`
 	SelfCheck *generator.SelfCheck `json:"self_check,omitempty"`

@@ -13,6 +13,7 @@
 package dockertest
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
@@ -34,6 +35,7 @@ type Image struct {
 	Login      string   // user:password that its registry wants, "": none
 	Entrypoint []string // of the image
 	StopSignal string
+	Sum        string // of its digest, in hex, so that two engines have the same; "": chosen
 }
 
 // Engine is the stand-in.
@@ -67,33 +69,46 @@ func Start(t testing.TB, images ...Image) *Engine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &Engine{
-		Host: "unix://" + filepath.Join(dir, "docker.sock"), dir: dir, t: t,
-		images: map[string]*stored{}, containers: map[string]*box{}, execs: map[string]*session{},
+	e, err := Open(dir, images...)
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, im := range images {
-		sum := newID()
-		e.images[im.Ref] = &stored{Image: im, id: "sha256:" + newID(), digest: repository(im.Ref) + "@sha256:" + sum}
-	}
-	e.listen()
-	t.Cleanup(e.stop)
+	e.t = t
+	t.Cleanup(e.Close)
 	return e
 }
 
-func (e *Engine) listen() {
+// Open starts an engine for a program that is none of Go's tests, on the socket docker.sock of a directory, which Close
+// removes.
+func Open(dir string, images ...Image) (*Engine, error) {
+	e := &Engine{
+		Host: "unix://" + filepath.Join(dir, "docker.sock"), dir: dir,
+		images: map[string]*stored{}, containers: map[string]*box{}, execs: map[string]*session{},
+	}
+	for _, im := range images {
+		sum := cmp.Or(im.Sum, newID())
+		e.images[im.Ref] = &stored{Image: im, id: "sha256:" + newID(), digest: repository(im.Ref) + "@sha256:" + sum}
+	}
+	return e, e.listen()
+}
+
+func (e *Engine) listen() error {
 	l, err := net.Listen("unix", strings.TrimPrefix(e.Host, "unix://"))
 	if err != nil {
-		e.t.Fatal(err)
+		return err
 	}
 	e.server = &http.Server{Handler: http.HandlerFunc(e.serve)}
 	e.work.Go(func() { _ = e.server.Serve(l) }) // ErrServerClosed
+	return nil
 }
 
 // Restart closes every connection and listens again, as a daemon that is restarted with
 // its containers running on.
 func (e *Engine) Restart() {
 	e.Down()
-	e.listen()
+	if err := e.listen(); err != nil {
+		e.t.Fatal(err)
+	}
 }
 
 // Down closes every connection and listens no more; containers run on.
@@ -106,7 +121,8 @@ func (e *Engine) Down() {
 	}
 }
 
-func (e *Engine) stop() {
+// Close ends the engine, and what runs in it.
+func (e *Engine) Close() {
 	e.Down()
 	e.mu.Lock()
 	boxes := make([]*box, 0, len(e.containers))
