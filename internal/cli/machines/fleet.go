@@ -41,7 +41,7 @@ func NewFleet(env console.Env) *cobra.Command {
 		Short:   "Show the machines of a fleet, let machines join, run a hub",
 		Long:    fleetLong,
 		Example: "  perflab fleet\n  perflab fleet invite --host lab.example.org",
-		Args:    console.WantArgs(0, "hub, invite, remove or accounts, or nothing"),
+		Args:    console.WantArgs(0, "hub, invite, remove, calls or accounts, or nothing"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			l, stop, err := h.Lead(c.Context(), env)
 			if err != nil {
@@ -61,7 +61,7 @@ func NewFleet(env console.Env) *cobra.Command {
 	}
 	h.Add(c.Flags())
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	c.AddCommand(newHub(env), newInvite(env), newRemove(env), newAccounts(env))
+	c.AddCommand(newHub(env), newInvite(env), newRemove(env), newCalls(env), newAccounts(env))
 	return c
 }
 

@@ -20,6 +20,7 @@ import (
 
 	"perflab/internal/bench"
 	"perflab/internal/generator"
+	"perflab/internal/result"
 )
 
 // Orders, which a leader gives: words of bus.Do.
@@ -30,6 +31,10 @@ const (
 	Lease   = "lease"   // Load: go on
 	Enough  = "enough"  // Load: send nothing more
 	Stop    = "stop"    // Load: cancel what is in flight
+
+	Kept      = "kept"       // Load -> KeptPart: what is kept of a load that nobody took
+	KeptBatch = "kept.batch" // BatchOf -> AnswerBatch: some of its calls
+	Forget    = "kept.drop"  // Load: what is kept of it is somewhere else, or wanted by nobody
 )
 
 // Reports, which an agent makes: words of bus.Up.
@@ -62,7 +67,8 @@ type Facts struct {
 	Limit     string               `json:"streams_limit,omitempty"` // what sets that
 	Epoch     uint64               `json:"epoch,omitempty"`         // of the load that it is at; 0: none
 	Doing     string               `json:"doing,omitempty"`         // in words; "": nothing
-	Spooled   uint64               `json:"spooled,omitempty"`       // epoch of a load whose calls its leader never took; 0: none
+	Kept      []KeptLoad           `json:"kept,omitempty"`          // what no leader took, the oldest first
+	GaveUp    []GivenUp            `json:"gave_up,omitempty"`       // what it kept and keeps no more, though nobody took it; since it was started
 }
 
 // Work is the load that an agent is at, for who looks at the fleet.
@@ -104,6 +110,9 @@ type Job struct {
 	Lease time.Duration `json:"lease_ns"`          // the load ends by itself when no Lease came for so long
 	Most  time.Duration `json:"most_ns,omitempty"` // it ends after so long whatever comes
 	Who   string        `json:"who,omitempty"`     // makes the run, in words
+
+	Header result.Header `json:"header"`        // of the run, with all that send it: for a leader that is gone when the calls are fetched
+	Dir    string        `json:"dir,omitempty"` // run directory on the leader's machine; "": it keeps none
 }
 
 // File is one that an agent fetches from the hub.
