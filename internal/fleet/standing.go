@@ -126,7 +126,7 @@ func (st *Standing) sort() {
 	st.Kept = KeptBy(there)
 	var idle []bench.Able
 	for _, a := range st.Agents {
-		if a.Idle() && !a.Other {
+		if a.Free() && !a.Other {
 			idle = append(idle, bench.AbleOf(a.Facts.Name, a.Facts.Streams, "", a.Facts.SelfCheck))
 		}
 	}

@@ -103,12 +103,13 @@ func (f *agentFlags) run(ctx context.Context, env console.Env) error {
 	facts := f.facts(ctx, env, labels)
 	facts.Name = cmp.Or(f.name, me.Name, facts.Name)
 	fmt.Fprintf(env.Stdout, "Agent %s of the fleet at %s: %s\nAn interrupt (Ctrl-C) ends it\n", facts.Name, me.Addr, Brief(facts))
+	var held node.Watch
 	if facts.Starts = f.engines; f.engines {
 		var wait sync.WaitGroup
 		defer wait.Wait()
-		wait.Go(func() { cancel(node.Serve(ctx, node.Options{Conn: conn, Dir: f.dir, Log: log})) })
+		wait.Go(func() { cancel(node.Serve(ctx, node.Options{Conn: conn, Dir: f.dir, Log: log, Watch: &held})) })
 	}
-	err = agent.Run(ctx, agent.Options{Conn: conn, Dir: f.dir, Facts: facts, Log: log})
+	err = agent.Run(ctx, agent.Options{Conn: conn, Dir: f.dir, Facts: facts, Held: held.Now, Log: log})
 	if interrupted.Err() != nil {
 		return nil // as it is told to end
 	}

@@ -39,9 +39,10 @@ var _ Conn = (*bus.Conn)(nil)
 // Options say what an agent is.
 type Options struct {
 	Conn  Conn
-	Dir   string        // for files that were fetched, and calls that are on their way
-	Facts order.Facts   // but for what an agent knows by itself
-	Ahead time.Duration // by which its clock is set apart, to try what that does
+	Dir   string             // for files that were fetched, and calls that are on their way
+	Facts order.Facts        // but for what an agent knows by itself
+	Held  func() *order.Held // who holds it for a study; nil: it starts no engines
+	Ahead time.Duration      // by which its clock is set apart, to try what that does
 	Log   *slog.Logger
 }
 
@@ -208,6 +209,9 @@ func (a *agent) facts() order.Facts {
 	f.Process, f.Since = a.process, a.base
 	a.keeper.lapse(time.Now())
 	f.Kept, f.GaveUp = a.keeper.list()
+	if a.o.Held != nil {
+		f.Held = a.o.Held()
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.job != nil {

@@ -17,6 +17,8 @@ type holder struct {
 	s      *server
 	token  uint64
 	who    string
+	study  string
+	since  time.Time
 	lease  time.Duration
 	ctx    context.Context // ends when it holds the node no more
 	cancel context.CancelCauseFunc
@@ -130,6 +132,8 @@ func (h *holder) forget(forget func()) {
 type engine struct {
 	deploy.Running
 	name, marker string
+	argv         []string
+	began        time.Time
 	ports        []int
 	dir, log     string
 
@@ -164,7 +168,7 @@ func (h *holder) newEngine(o spawnOrder) (*engine, error) {
 		return nil, err
 	}
 	e := &engine{
-		name: o.Name, marker: o.Marker, ports: o.Ports, dir: dir, log: filepath.Join(dir, o.Name+".log"),
+		name: o.Name, marker: o.Marker, argv: o.Argv, began: time.Now().UTC(), ports: o.Ports, dir: dir, log: filepath.Join(dir, o.Name+".log"),
 		hurry: make(chan struct{}), ended: make(chan struct{}), run: h.work.Go,
 	}
 	out, err := os.OpenFile(e.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)

@@ -42,8 +42,18 @@ type Leader struct {
 	Agents func(ctx context.Context) []Agent                        // that are there now and start engines
 	Crew   func(ctx context.Context, id string) (bench.Crew, error) // of one agent, which sends a load
 	Who    string                                                   // in words, for others who want a node
+	Study  string                                                   // that the nodes are for, by its name; "": it has none
 	Lease  time.Duration                                            // a node whose leader is not heard of for so long ends its engines, and one that does not answer is lost; 0: 10 s
 	Log    *slog.Logger
+}
+
+// words say who leads, and what.
+func (o Leader) words() string {
+	who := cmp.Or(o.Who, "a leader")
+	if o.Study != "" {
+		who += " (study " + o.Study + ")"
+	}
+	return who
 }
 
 const defaultLease = 10 * time.Second

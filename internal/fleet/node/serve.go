@@ -27,6 +27,8 @@ type Options struct {
 	Conn Conn
 	Dir  string // for logs and files of engines that run
 	Log  *slog.Logger
+
+	Watch *Watch // told who holds the node; nil: nobody is
 }
 
 // server is an agent that starts engines.
@@ -57,6 +59,7 @@ func (s *server) begin(f func()) {
 // Serve starts engines as leaders say, until ctx ends and all that they started has.
 func Serve(ctx context.Context, o Options) error {
 	s := newServer(o.Conn.ID(), o)
+	o.Watch.of(s)
 	stop, err := s.listen()
 	if err != nil {
 		return fmt.Errorf("listen to who wants engines: %w", err)
@@ -200,7 +203,7 @@ func (s *server) hold(token uint64, o holdOrder) (held, error) {
 	s.newest = token
 	s.mu.Unlock()
 	h := &holder{
-		s: s, token: token, who: o.Who, lease: min(max(o.Lease, leastLease), mostLease),
+		s: s, token: token, who: o.Who, study: o.Study, since: time.Now().UTC(), lease: min(max(o.Lease, leastLease), mostLease),
 		engines: map[int]*engine{}, commands: map[int]*command{}, streams: map[int]*stream{},
 	}
 	h.ctx, h.cancel = context.WithCancelCause(context.Background())
@@ -210,7 +213,7 @@ func (s *server) hold(token uint64, o holdOrder) (held, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.holder = h
-	s.log.Info("the node has a holder", "who", o.Who, "token", token)
+	s.log.Info("the node has a holder", "who", o.Who, "study", o.Study, "token", token)
 	return held{h.found}, nil
 }
 

@@ -53,6 +53,7 @@ type answer struct {
 type holdOrder struct {
 	Lease time.Duration `json:"lease_ns"` // all ends when nothing is heard for so long
 	Who   string        `json:"who,omitempty"`
+	Study string        `json:"study,omitempty"`
 }
 
 // held says what the node had to end for a new holder.

@@ -61,6 +61,7 @@ type Facts struct {
 	Engines   []string             `json:"engines,omitempty"`        // names of package engine, as they are installed
 	Starts    bool                 `json:"starts_engines,omitempty"` // for studies: see package node
 	Labels    map[string]string    `json:"labels,omitempty"`
+	Held      *Held                `json:"held,omitempty"` // by a study, whose engines it starts; nil: by nobody
 	Work      *Work                `json:"work,omitempty"`
 	SelfCheck *generator.SelfCheck `json:"self_check,omitempty"`
 	Streams   int                  `json:"most_streams,omitempty"`  // connections to one target that the system lets it have
@@ -81,6 +82,22 @@ type Work struct {
 	Model string `json:"model,omitempty"` // of the server under test
 
 	Simulated bool `json:"simulated,omitzero"` // that server is a simulator
+}
+
+// Held is who holds a node for a study, also between its loads.
+type Held struct {
+	Who   string    `json:"who,omitempty"`   // leads the study, in words
+	Study string    `json:"study,omitempty"` // its name
+	Since time.Time `json:"since"`
+	Runs  []Engine  `json:"runs,omitempty"` // engines that run now
+}
+
+// Engine is one that a node runs.
+type Engine struct {
+	Name    string    `json:"name"` // of the replica
+	Kind    string    `json:"kind"` // process or container
+	Command string    `json:"command,omitempty"`
+	Since   time.Time `json:"since"`
 }
 
 // Link is a network interface.

@@ -151,13 +151,16 @@ func TestShown(t *testing.T) {
 	l := open(t, web.Options{})
 	idle, busy := l.fleet.Join(t, big("load-1")), l.fleet.Join(t, working("load-2", 1))
 	l.fleet.Join(t, order.Facts{Name: "silent"})
+	node := l.fleet.Join(t, order.Facts{Name: "gpu-1", Starts: true, Held: &order.Held{
+		Who: "ada on lab", Study: "nodes", Since: time.Now(), Runs: []order.Engine{{Name: "replica-0", Kind: "process", Command: "vllm serve Qwen/Qwen3-8B"}},
+	}})
 	small := l.fleet.Join(t, order.Facts{Name: "laptop", Streams: 1000, Version: "v0.0.1-other", Kept: []order.KeptLoad{{Load: order.Load{Epoch: 9}, Who: "ada", Of: 2, Calls: 1234, Bytes: 3 << 20}}})
 	busy.Live(t, order.Progress{Sent: 4321, InFlight: 17, Tokens: 5})
 	for _, role := range []guard.Role{guard.Read, guard.Launch, guard.Administer} {
-		body := l.page(t, role, []*fleettest.Agent{idle, busy, small},
-			"3 agents: 2 idle, 1 at work.", "hold 28,231 streams at once and take in 84,000 tokens/s", "64 CPUs, 256 GiB, linux/amd64", "2 x NVIDIA H100 80GB HBM3, 80 GiB", "vllm 0.11.0, sglang 0.5.3",
+		body := l.page(t, role, []*fleettest.Agent{idle, busy, small, node},
+			"4 agents: 2 idle, 1 at work, 1 held by studies.", "hold 28,231 streams at once and take in 84,000 tokens/s", "64 CPUs, 256 GiB, linux/amd64", "2 x NVIDIA H100 80GB HBM3, 80 GiB", "vllm 0.11.0, sglang 0.5.3",
 			"eth0 25 Gbit/s, ib0", "28,231 streams", "rack=7", "120,000 events/s", "mean TTFT off by 0.012 ms, checked 3 hours ago", "Load 12, for ada", "SIMULATED", "Poisson at 50 requests/s, to Qwen/Qwen3-8B",
-			"2 of 3", "1 of its 3 parts go on", ">4,321<", ">17<", "not chosen for loads", "keeps 1234 calls of load 9", "perflab fleet calls --fetch 9", ">3.0<", "silent", "connected, and says nothing")
+			"2 of 3", "1 of its 3 parts go on", ">4,321<", ">17<", "not chosen for loads", "held by ada on lab for study nodes, since", "runs replica-0 (process): vllm serve Qwen/Qwen3-8B", "keeps 1234 calls of load 9", "perflab fleet calls --fetch 9", ">3.0<", "silent", "connected, and says nothing")
 		may := role == guard.Administer
 		if strings.Contains(body, "/fleet/invite") != may || strings.Contains(body, "/fleet/remove/") != may {
 			t.Errorf("%s: what administers is shown, or is not", role)

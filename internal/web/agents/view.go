@@ -72,7 +72,9 @@ type row struct {
 	ID, Name      string
 	Version       string
 	Other, Member bool
-	Work          string   // "": it is idle
+	Work          string // "": it sends nothing
+	Held          string // by whom, for a study; "": by nobody
+	Runs          []string
 	Kept          string   // calls that nobody took; "": none
 	Machine       []string // processors, memory, system
 	GPUs          []string
@@ -135,10 +137,13 @@ func newScene(st fleet.Standing, err error, now time.Time) *scene {
 	if err != nil {
 		s.view.Fault = err.Error()
 	}
-	idle := 0
+	idle, held := 0, 0
 	for _, a := range st.Agents {
-		if a.Idle() {
+		switch {
+		case a.Free():
 			idle++
+		case a.Idle():
+			held++
 		}
 		r := rowOf(a, now)
 		s.view.Rows = append(s.view.Rows, r)
@@ -154,7 +159,11 @@ func newScene(st fleet.Standing, err error, now time.Time) *scene {
 		s.view.Away = append(s.view.Away, awayOf(a, now))
 	}
 	if n := len(st.Agents); n > 0 {
-		s.view.Count = fmt.Sprintf("%s: %d idle, %d at work.", page.Plural(n, "agent"), idle, n-idle)
+		s.view.Count = fmt.Sprintf("%s: %d idle, %d at work", page.Plural(n, "agent"), idle, n-idle-held)
+		if held > 0 {
+			s.view.Count += fmt.Sprintf(", %d held by studies", held)
+		}
+		s.view.Count += "."
 	}
 	s.view.Idle, s.view.Blind = together(st.Idle)
 	b, err := json.Marshal(s.view)
@@ -263,6 +272,12 @@ func rowOf(a fleet.Present, now time.Time) row {
 	}
 	if f.Streams > 0 {
 		r.Streams = grouped(float64(f.Streams)) + " streams"
+	}
+	if h := f.Held; h != nil {
+		r.Held = clipTo(a.HeldText(), 2*mostText) + ", since " + page.Date(h.Since)
+		for _, e := range h.Runs {
+			r.Runs = append(r.Runs, fmt.Sprintf("%s (%s): %s", clip(e.Name), clip(e.Kind), clip(e.Command)))
+		}
 	}
 	if a.Idle() {
 		return r
