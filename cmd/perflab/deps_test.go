@@ -92,7 +92,7 @@ var tests = map[string]map[string]string{
 	"fleet/node":          {"lab": "a study over nodes", "study": "and its file", "outcome": "what it found", "tune": "its journal", "generator": "who sent a load", "engine": "the flags of the engine that stands in", "deploy/docker": "containers of its agents"},
 	"fleet/clock":         {"stat": "random networks"},
 	"fleet/ship":          {"stat": "random calls and faults"},
-	"fleet":               {"fleet/agent": "agents to lead", "workload": "what they send"},
+	"fleet":               {"fleet/agent": "agents to lead", "workload": "what they send", "rundir": "what was fetched of them"},
 	"lab":                 {"sim": "a server to measure", "gauge": "what was read of the nodes", "replay": "predictions are corrected by what was measured"},
 	"report":              {"stat": "random calls", "verdict": "summaries with verdicts"},
 	"report/prediction":   {"engine": "the memory of a configuration is rendered"},

@@ -2,13 +2,14 @@ package main
 
 import (
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 )
 
-// TestFleetDocument: every command of docs/fleet.md is one that the script fleet.txtar runs, word by
+// TestFleetDocument: every command of docs/fleet.md is one that a script fleet*.txtar runs, word by
 // word but for names of machines, ports and tokens.
 func TestFleetDocument(t *testing.T) {
 	t.Parallel()
@@ -19,14 +20,21 @@ func TestFleetDocument(t *testing.T) {
 		}
 		return string(b)
 	}
+	load := regexp.MustCompile(`(--fetch|--drop) (\d+|\$LOAD)`)
 	placed := regexp.MustCompile(`'?perflab://\S+|\$JOIN\d|lab\.example\.org|http://\S+:\S+|\S*:(7422|\$HUB)\b`)
 	words := func(line string) []string {
-		return strings.Fields(placed.ReplaceAllString(line, "PLACE"))
+		return strings.Fields(placed.ReplaceAllString(load.ReplaceAllString(line, "$1 LOAD"), "PLACE"))
 	}
 	var run [][]string
-	for line := range strings.Lines(read("testdata/script/fleet.txtar")) {
-		if _, command, ok := strings.Cut(line, "perflab "); ok {
-			run = append(run, words(strings.ReplaceAll(command, "127.0.0.1 ", "PLACE ")))
+	scripts, err := filepath.Glob("testdata/script/fleet*.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, script := range scripts {
+		for line := range strings.Lines(read(script)) {
+			if _, command, ok := strings.Cut(line, "perflab "); ok {
+				run = append(run, words(strings.ReplaceAll(command, "127.0.0.1 ", "PLACE ")))
+			}
 		}
 	}
 	commands := 0

@@ -35,7 +35,9 @@ var commands = map[string]func(*testscript.TestScript, bool, []string){
 	"freeport":  freeport,
 	"interrupt": interrupt,
 	"noengines": noengines,
+	"lines":     lines,
 	"unpack":    unpack,
+	"until":     untilPrinted,
 	"waitfor":   waitfor,
 }
 
@@ -75,6 +77,35 @@ func waitfor(ts *testscript.TestScript, neg bool, args []string) {
 		}
 	}
 	ts.Fatalf("%s does not appear", args[0])
+}
+
+// lines N FILE waits until a file has so many lines.
+func lines(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: lines N FILE")
+	}
+	n, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	for begun := time.Now(); time.Since(begun) < time.Minute; time.Sleep(20 * time.Millisecond) {
+		if b, err := os.ReadFile(ts.MkAbs(args[1])); err == nil && bytes.Count(b, []byte("\n")) >= n {
+			return
+		}
+	}
+	ts.Fatalf("%s never has %d lines", args[1], n)
+}
+
+// untilPrinted is until PATTERN COMMAND...: it runs a command again and again until its standard output matches.
+func untilPrinted(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: until PATTERN COMMAND...")
+	}
+	pattern := regexp.MustCompile("(?s)" + args[0])
+	for begun := time.Now(); time.Since(begun) < time.Minute; {
+		if ts.Exec(args[1], args[2:]...) == nil && pattern.MatchString(ts.ReadFile("stdout")) {
+			return
+		}
+	}
+	ts.Fatalf("%s never prints %s", strings.Join(args[1:], " "), args[0])
 }
 
 // found VAR PATTERN sets a variable to what the pattern's group has in the last standard output.

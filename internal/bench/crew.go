@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -38,6 +39,10 @@ type CrewJob struct {
 
 	Simulated bool // what answers is a simulator
 
+	Header result.Header // of the run, but for who sends it
+	Dir    string        // of the run, on this machine; "": it keeps none
+
+	Keep   func()                    // called before an agent hears that its calls are here: a kill of this process does not take them then
 	Ready  func(*result.Fleet) error // called before the start, when all are ready: who sends what; an error ends the load
 	Begun  func(start time.Time)     // called once when the start instant has come, on this machine's clock
 	Enough <-chan struct{}           // closed once nothing more is to be sent: see Shard.Enough
@@ -57,19 +62,33 @@ func (j CrewJob) Shard(i, n int) ShardJob {
 	return ShardJob{Spec: j.Spec, Index: i, Of: n, APIKey: j.APIKey, Totals: j.Workload.Totals(), Simulated: j.Simulated}
 }
 
-// sentByCrew has the crew send the load. who is told who sends it, before the load and, in full, after.
-func (b Runner) sentByCrew(ctx context.Context, w *workload.Workload, o load.Options, simulated bool, who func(*result.Fleet) error, emit func(result.Call)) (load.Stats, error) {
+// keeping is what the directory of a run has to do with a crew: who is told who sends the load, keep
+// gives the kernel the calls that came.
+type keeping struct {
+	header result.Header
+	who    func(*result.Fleet) error
+	keep   func()
+}
+
+// sentByCrew has the crew send the load. k.who is told who sends it, before the load and, in full, after.
+func (b Runner) sentByCrew(ctx context.Context, w *workload.Workload, o load.Options, k keeping, emit func(result.Call)) (load.Stats, error) {
 	p := cmp.Or(b.Progress, new(load.Progress))
 	enough := make(chan struct{})
 	var one sync.Mutex
 	ended := false
 	job := CrewJob{
-		Spec: b.Spec, APIKey: b.APIKey, Workload: w, Simulated: simulated, Progress: p, Ready: who, Enough: enough,
+		Spec: b.Spec, APIKey: b.APIKey, Workload: w, Simulated: k.header.Simulated, Progress: p, Ready: k.who, Enough: enough,
+		Header: k.header, Dir: b.place(),
 		Begun: func(start time.Time) {
 			p.Running.Store(true)
 			if o.Begun != nil {
 				o.Begun(start)
 			}
+		},
+		Keep: func() {
+			one.Lock()
+			defer one.Unlock()
+			k.keep()
 		},
 	}
 	stats, fleet, err := b.Crew.Load(ctx, job, func(c result.Call) {
@@ -95,8 +114,20 @@ func (b Runner) sentByCrew(ctx context.Context, w *workload.Workload, o load.Opt
 	case stats.Partial && !stats.Client.Partial:
 		stats.Client.Partial, stats.Client.StopNote = true, cmp.Or(stopped, "the load was stopped")
 	}
-	_ = who(fleet) // it keeps its error: the calls are here
+	_ = k.who(fleet) // it keeps its error: the calls are here
 	return stats, nil
+}
+
+// place is where the run's directory is on this machine; "" for none.
+func (b Runner) place() string {
+	if b.Dir == "" {
+		return ""
+	}
+	dir, err := filepath.Abs(b.Dir)
+	if err != nil {
+		return b.Dir
+	}
+	return dir
 }
 
 // sentBy is the header of a run that a fleet sent.

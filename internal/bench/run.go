@@ -255,7 +255,7 @@ func (b Runner) measure(ctx context.Context, h result.Header, w *workload.Worklo
 		o.Begun, written = follow(rec, dir.KeepReadings(), h.Simulated)
 		defer written()
 	}
-	stats, err := b.send(ctx, w, clients, o, h.Simulated, who, func(c result.Call) {
+	stats, err := b.send(ctx, w, clients, o, keeping{h, who, dir.Save}, func(c result.Call) {
 		looked.add(&c)
 		sure.add(&c)
 		count.add(c)
@@ -299,10 +299,10 @@ func (b Runner) kept(ctx context.Context, out *Outcome, acc *result.Accumulator,
 	return out, nil
 }
 
-// send has the load sent, by this machine or by the crew, whose fleet who is told.
-func (b Runner) send(ctx context.Context, w *workload.Workload, clients []*openai.Client, o load.Options, simulated bool, who func(*result.Fleet) error, emit func(result.Call)) (load.Stats, error) {
+// send has the load sent, by this machine or by the crew, whose fleet k.who is told.
+func (b Runner) send(ctx context.Context, w *workload.Workload, clients []*openai.Client, o load.Options, k keeping, emit func(result.Call)) (load.Stats, error) {
 	if b.Crew != nil {
-		return b.sentByCrew(ctx, w, o, simulated, who, emit)
+		return b.sentByCrew(ctx, w, o, k, emit)
 	}
 	stats, err := load.Run(ctx, w.All(), Senders(clients), o, emit)
 	stats.Client.Sockets, stats.Client.Opened = sockets(clients)

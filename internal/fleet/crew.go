@@ -118,7 +118,7 @@ func (l *Leader) begin(ctx context.Context, agents []Agent, job bench.CrewJob, e
 			return nil, err
 		}
 		x.leases = append(x.leases, lease)
-		x.all = append(x.all, newMember(x, i, a))
+		x.all = append(x.all, newMember(x, i, len(agents), a))
 	}
 	if err := x.listen(); err != nil {
 		x.close()
@@ -188,7 +188,9 @@ func (x *run) prepare(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, mostPreparing)
 	defer cancel()
 	wait, stop := x.hold(ctx) // preparing may take longer than a claim lasts
-	err = x.each(func(w *member) error { return w.prepare(ctx, files) })
+	h := x.job.Header
+	h.Fleet = x.fleet()
+	err = x.each(func(w *member) error { return w.prepare(ctx, files, h) })
 	stop()
 	wait()
 	if err != nil {

@@ -59,8 +59,24 @@ type Agent struct {
 	Heard time.Time   `json:"heard"` // when it last said that it is there
 }
 
-// Idle says that it is at nothing.
+// Idle says that it sends nothing. A study may hold it all the same.
 func (a Agent) Idle() bool { return a.Facts.Epoch == 0 }
+
+// Free says that it is at nothing, and that no study holds it: a load beside an engine under test would spoil its figures.
+func (a Agent) Free() bool { return a.Idle() && a.Facts.Held == nil }
+
+// HeldText says who holds an agent for a study; "" where nobody does.
+func (a Agent) HeldText() string {
+	h := a.Facts.Held
+	if h == nil {
+		return ""
+	}
+	text := "held by " + cmp.Or(h.Who, "somebody")
+	if h.Study != "" {
+		text += " for study " + h.Study
+	}
+	return text
+}
 
 // gone is how long an agent may say nothing until it is thought to be gone.
 const gone = 4 * order.HereEvery
@@ -191,6 +207,8 @@ func (l *Leader) Choose(all []Agent, c Choice) ([]Agent, error) {
 			not = append(not, fmt.Sprintf("%s is perflab %s, and this is %s: give both the same", a.Facts.Name, a.Facts.Version, l.o.Version))
 		case !a.Idle():
 			not = append(not, fmt.Sprintf("%s is at work (%s)", a.Facts.Name, a.Facts.Doing))
+		case !a.Free():
+			not = append(not, fmt.Sprintf("%s is %s", a.Facts.Name, a.HeldText()))
 		default:
 			out = append(out, a)
 		}

@@ -115,15 +115,27 @@ func startSite(t *testing.T, agents int, ahead func(i int) time.Duration) *site 
 
 func (s *site) startAgent(t *testing.T, name string, ahead time.Duration) (end func()) {
 	t.Helper()
+	dir := t.TempDir()
+	return s.run(t, s.join(t, dir, name), dir, name, ahead)
+}
+
+// join makes a member.
+func (s *site) join(t *testing.T, dir, name string) bus.Identity {
+	t.Helper()
 	url, err := s.hub.Invite(bus.Invite{Host: "127.0.0.1"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
 	me, err := bus.Join(t.Context(), url, dir, name)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return me
+}
+
+// run has a member take part, until it is ended.
+func (s *site) run(t *testing.T, me bus.Identity, dir, name string, ahead time.Duration) (end func()) {
+	t.Helper()
 	conn, err := bus.Dial(t.Context(), me, bus.DialOptions{})
 	if err != nil {
 		t.Fatal(err)

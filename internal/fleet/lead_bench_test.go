@@ -53,7 +53,7 @@ func BenchmarkLeader(b *testing.B) {
 		x := &run{l: &Leader{base: time.Now()}, job: bench.CrewJob{Progress: new(load.Progress)}, woken: make(chan struct{}, 1), emit: func(c result.Call) { acc.Add(&c) }}
 		var wait sync.WaitGroup
 		for i := range agents {
-			w := newMember(x, i, Agent{})
+			w := newMember(x, i, agents, Agent{})
 			wait.Go(func() {
 				for _, batch := range k.batches {
 					w.onCalls(bus.Message{Data: batch})

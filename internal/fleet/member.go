@@ -40,15 +40,18 @@ type member struct {
 	last   time.Duration // when it was last heard of, by the leader's clock
 }
 
-func newMember(x *run, i int, a Agent) *member {
-	return &member{Agent: a, x: x, number: i, calls: ship.NewReceiver(), last: x.l.now()}
+func newMember(x *run, i, of int, a Agent) *member {
+	return &member{
+		Agent: a, x: x, number: i, calls: ship.NewReceiver(), last: x.l.now(),
+		agent: generator.Agent{ID: a.ID, Name: a.Facts.Name, Version: a.Facts.Version, Host: a.Facts.Host, Shard: i, Of: of},
+	}
 }
 
-// prepare has the agent open its shard.
-func (w *member) prepare(ctx context.Context, files []order.File) error {
+// prepare has the agent open its shard of a run with this header.
+func (w *member) prepare(ctx context.Context, files []order.File, h result.Header) error {
 	job := order.Job{
 		Load: order.Load{Epoch: w.x.epoch}, ShardJob: w.x.job.Shard(w.number, len(w.x.all)), Fetch: files,
-		Lease: w.x.l.o.Lease, Who: w.x.l.o.Who,
+		Lease: w.x.l.o.Lease, Who: w.x.l.o.Who, Header: h, Dir: w.x.job.Dir,
 	}
 	ready, err := order.Ask[order.Ready](ctx, w.x.l.conn, bus.Do(w.ID, order.Prepare), job)
 	if err != nil {
@@ -151,6 +154,9 @@ func (w *member) onCalls(m bus.Message) {
 		w.bring(calls)
 	}
 	w.taking.Unlock()
+	if w.x.job.Keep != nil && err == nil {
+		w.x.job.Keep() // what is acknowledged the agent does not keep
+	}
 	if m.Reply != nil {
 		_ = m.Reply(order.Answer(nil, err)) // else it comes again
 	}

@@ -14,10 +14,10 @@ import (
 	"perflab/internal/result"
 )
 
-// Nodes are the agents that start engines, for a study of this leader. Whoever closes the leader closes them before.
-func (l *Leader) Nodes() *node.Nodes {
+// Nodes are the agents that start engines, for the study of this leader that has a name. Whoever closes the leader closes them before.
+func (l *Leader) Nodes(study string) *node.Nodes {
 	return node.Lead(node.Leader{
-		Conn: l.conn, Who: l.o.Who, Log: l.log,
+		Conn: l.conn, Who: l.o.Who, Study: study, Log: l.log,
 		Agents: func(ctx context.Context) []node.Agent {
 			var out []node.Agent
 			for _, a := range l.Gather(ctx, nil) {

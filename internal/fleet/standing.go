@@ -19,6 +19,7 @@ type Standing struct {
 	Agents  []Present      `json:"agents"`  // those that are there, by name
 	Away    []Away         `json:"away"`    // members that are not
 	Loads   []Underway     `json:"loads"`   // the oldest first
+	Kept    []Kept         `json:"kept"`    // loads whose calls agents keep, since no leader took them
 	Idle    bench.Together `json:"idle"`    // what those send together that are idle and of this version
 
 	Outside bool `json:"outside,omitzero"` // the hub is a NATS server outside, which invites and removes nobody
@@ -121,9 +122,14 @@ func (st *Standing) sort() {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
 	})
 	st.Loads = underway(st.Agents)
+	var there []Agent
+	for _, a := range st.Agents {
+		there = append(there, a.Agent)
+	}
+	st.Kept = KeptBy(there)
 	var idle []bench.Able
 	for _, a := range st.Agents {
-		if a.Idle() && !a.Other {
+		if a.Free() && !a.Other {
 			idle = append(idle, bench.AbleOf(a.Facts.Name, a.Facts.Streams, "", a.Facts.SelfCheck))
 		}
 	}

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -96,5 +97,24 @@ func TestInvitationIsChecked(t *testing.T) {
 		if err := n.validate(); (err == nil) != want {
 			t.Errorf("%+v: %v", n, err)
 		}
+	}
+}
+
+// TestChooseFree: an agent that a study holds sends no other load, also between the study's own.
+func TestChooseFree(t *testing.T) {
+	l := &Leader{}
+	all := []Agent{{ID: "1", Facts: order.Facts{Name: "a"}}, {ID: "2", Facts: order.Facts{Name: "b", Held: &order.Held{Who: "ada on lab", Study: "nodes"}}}}
+	got, err := l.Choose(all, Choice{})
+	if err != nil || len(got) != 1 || got[0].ID != "1" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for _, c := range []Choice{{Count: 2}, {Names: []string{"b"}}} {
+		if _, err := l.Choose(all, c); err == nil || !strings.Contains(err.Error(), "b is held by ada on lab for study nodes") {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+	st := Standing{Agents: []Present{{Agent: all[0]}, {Agent: all[1]}}}
+	if st.sort(); st.Idle.Agents != 1 {
+		t.Errorf("%d are idle", st.Idle.Agents)
 	}
 }

@@ -53,7 +53,10 @@ func (f *lineFile) add(line interface{ AppendJSON(b []byte) []byte }) {
 func (f *lineFile) save() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.saving = nil
+	if f.saving != nil {
+		f.saving.Stop()
+		f.saving = nil
+	}
 	if f.file != nil && f.err == nil {
 		f.err = f.buf.Flush()
 	}

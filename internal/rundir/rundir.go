@@ -48,6 +48,7 @@ type Writer struct {
 	readings  *lineFile // nil: there is none; see KeepReadings
 
 	condensed *result.Accumulator // nil: nobody gave it; see Condensed
+	reopened  bool                // the calls are in a file beside those of before; see Reopen
 }
 
 // Free refuses the name of a directory that exists, or of a run that never
@@ -95,6 +96,42 @@ func create(disk durable.Disk, dir string, h result.Header) (*Writer, error) {
 		return nil, fmt.Errorf("create run directory: %w", calls.err)
 	}
 	return &Writer{dir: dir, tmp: tmp, disk: disk, calls: calls}, nil
+}
+
+// reopenedFile has the calls of a run that is gone on with, until all are there.
+const reopenedFile = CallsFile + ".new"
+
+// Reopen goes on with a run that was cut off: the caller adds all of its calls, those that are there among
+// them, in whose place they come with Finish. Until then the directory is as it was.
+func Reopen(dir string) (*Writer, error) {
+	dir = filepath.Clean(dir)
+	tmp := dir + ".tmp"
+	if durable.Held(filepath.Join(tmp, CallsFile)) {
+		return nil, field.Errorf("", "%s is a run that is under way: wait for its end", tmp)
+	}
+	if _, err := os.Stat(dir); err == nil {
+		return nil, field.Errorf("", "run directory %s is finished: nothing is added to it", dir)
+	}
+	if durable.Held(filepath.Join(tmp, reopenedFile)) {
+		return nil, field.Errorf("", "another process completes %s: wait for its end", tmp)
+	}
+	calls := createLines(filepath.Join(tmp, reopenedFile))
+	if calls.err != nil {
+		return nil, fmt.Errorf("go on with %s: %w", tmp, calls.err)
+	}
+	return &Writer{dir: dir, tmp: tmp, calls: calls, reopened: true}, nil
+}
+
+// Save gives the kernel what was added, so that a kill of this process does not take it. Of no writer there is
+// nothing to save.
+func (w *Writer) Save() {
+	if w == nil {
+		return
+	}
+	w.calls.save()
+	if w.uncounted != nil {
+		w.uncounted.save()
+	}
 }
 
 // Add appends one call. After a write error it does nothing: Finish tells the
@@ -156,6 +193,15 @@ func (w *Writer) Abandon() {
 func (w *Writer) Finish(c *result.Client, s *result.Summary, readings []gauge.Reading) error {
 	if err := w.calls.close(); err != nil {
 		return fmt.Errorf("keep the calls: %w", err)
+	}
+	if w.reopened {
+		if err := w.disk.SyncTree(w.tmp); err != nil {
+			return fmt.Errorf("keep the calls: %w", err)
+		}
+		if err := os.Rename(filepath.Join(w.tmp, reopenedFile), filepath.Join(w.tmp, CallsFile)); err != nil {
+			return fmt.Errorf("keep the calls: %w", err)
+		}
+		_ = os.Remove(filepath.Join(w.tmp, UncountedFile)) // where it stays, its calls are known
 	}
 	if w.uncounted != nil { // all of them were added since
 		_ = w.uncounted.close()

@@ -10,6 +10,7 @@ import (
 const (
 	FileDataset   = "dataset_path"
 	FileTokenizer = "tokenizer"
+	FileImages    = "images" // a directory of them: rows of the dataset name each
 )
 
 // File is a file that a workload is made of.
@@ -19,8 +20,8 @@ type File struct {
 	Name string // below the directory that the spec names; "": the spec names the file
 }
 
-// Files are those that another machine needs to open the same workload. Images that rows of a
-// dataset name by their paths are not among them.
+// Files are those that another machine needs to open the same workload, images that rows of a
+// dataset name by their paths among them.
 func (s Spec) Files() ([]File, error) {
 	var out []File
 	switch {
@@ -32,6 +33,13 @@ func (s Spec) Files() ([]File, error) {
 		}
 	default:
 		out = append(out, File{Key: FileDataset, Path: s.Path})
+		if s.Dataset == jsonl().name {
+			images, err := jsonlImages(s)
+			if err != nil {
+				return nil, fmt.Errorf("find the images of %s: %w", s.Path, err)
+			}
+			out = append(out, images...)
+		}
 	}
 	info, err := os.Stat(s.Tokenizer)
 	switch {
@@ -52,6 +60,9 @@ func (s Spec) At(places map[string]string) Spec {
 			s.HFName = hfName(s)
 		}
 		s.Path = path
+	}
+	if path, ok := places[FileImages]; ok {
+		s.ImagesAt = path
 	}
 	if path, ok := places[FileTokenizer]; ok && s.Tokenizer != "" {
 		s.Tokenizer = path

@@ -57,6 +57,13 @@ func TestFilesElsewhere(t *testing.T) {
 	write(filepath.Join(repo, "refs", "main"), revision)
 	write(filepath.Join(repo, "snapshots", revision, "main", "test-1.jsonl"), rows)
 	write(filepath.Join(repo, "snapshots", revision, "main", "train-1.jsonl"), `{"question":"Another split?","answer":"Yes."}`+"\n")
+	const png = "\x89PNG\r\n\x1a\n"
+	aside := t.TempDir()
+	write(filepath.Join(dir, "pictures", "one.png"), png+"1")
+	write(filepath.Join(aside, "two.png"), png+"2")
+	pictures := filepath.Join(dir, "pictures.jsonl")
+	write(pictures, `{"prompt":"What is this?","images":["pictures/one.png","https://example.org/x.png"]}`+"\n"+
+		`{"messages":[{"role":"user","content":[{"type":"text","text":"And this?"},{"type":"image_url","image_url":{"url":"`+filepath.Join(aside, "two.png")+`"}}]}],"images":["pictures/one.png"]}`+"\n")
 	plain, tokenizer := filepath.Join(dir, "rows.jsonl"), filepath.Join(dir, "model")
 	write(plain, rows)
 	write(filepath.Join(tokenizer, "tokenizer.json"), "{}")
@@ -67,6 +74,7 @@ func TestFilesElsewhere(t *testing.T) {
 		"no file":                {Spec{NumPrompts: 2, RandomInputLen: 5}, nil},
 		"a file":                 {Spec{Dataset: "gsm8k", Path: plain, NumPrompts: 2}, []string{""}},
 		"a dataset in the cache": {Spec{Dataset: "hf", Path: "openai/gsm8k", NumPrompts: 2, HFOutputLen: 5}, []string{filepath.Join("main", "test-1.jsonl")}},
+		"rows with images":       {Spec{Dataset: "jsonl", Path: pictures, NumPrompts: 2, OutputLen: 5}, []string{"", imageName("pictures/one.png"), imageName(filepath.Join(aside, "two.png"))}},
 		"one file of a dataset":  {Spec{Dataset: "hf", Path: plain, HFName: "openai/gsm8k", NumPrompts: 2, HFOutputLen: 5}, []string{""}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -89,6 +97,15 @@ func TestFilesElsewhere(t *testing.T) {
 				t.Errorf("-here +there\n%s", d)
 			}
 		})
+	}
+	elsewhere := moved(t, Spec{Dataset: "jsonl", Path: pictures, NumPrompts: 2, OutputLen: 5})
+	for _, path := range []string{filepath.Join(dir, "pictures", "one.png"), filepath.Join(aside, "two.png")} {
+		if err := os.Remove(path); err != nil { // they are read where they were brought
+			t.Fatal(err)
+		}
+	}
+	if n := len(slices.Collect(mustOpen(t, elsewhere).All())[0].Images); n != 2 {
+		t.Errorf("%d images", n)
 	}
 	s := moved(t, Spec{Tokenizer: tokenizer})
 	if _, err := os.Stat(filepath.Join(s.Tokenizer, "tokenizer.json")); err != nil {

@@ -2,7 +2,9 @@ package workload
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"fmt"
 	"image"
 	"image/jpeg"
@@ -154,8 +156,16 @@ func picture(rng *rand.Rand, w, h int) []byte {
 // imageFiles turns the images of a dataset's rows into URLs, reading each file
 // once.
 type imageFiles struct {
-	dir  string
-	read map[string]string
+	dir   string // of the dataset, beside which they lie
+	at    string // directory that has them under the names of imageName in place of that; "": they are where the rows say
+	read  map[string]string
+	found func(image, path string) // told of each file, which is not read then; nil: they are read
+}
+
+// imageName is what the file of an image is called on another machine: a row's path may lead out of every directory.
+func imageName(image string) string {
+	sum := sha256.Sum256([]byte(image))
+	return hex.EncodeToString(sum[:16])
 }
 
 // url is the image itself if it is a URL already, else a data: URL of the file.
@@ -168,6 +178,13 @@ func (f imageFiles) url(image string) (string, error) {
 	path := image
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(f.dir, path)
+	}
+	if f.found != nil {
+		f.found(image, path)
+		return image, nil
+	}
+	if f.at != "" {
+		path = filepath.Join(f.at, imageName(image))
 	}
 	if url, ok := f.read[path]; ok {
 		return url, nil

@@ -51,7 +51,7 @@ func readJSONL(f io.Reader, s Spec) (source, error) {
 	src := source{drops: dropCounts{}, estimated: true}
 	var prompts []string
 	var extras []*Request // nil: nothing beside the prompt
-	files := imageFiles{dir: filepath.Dir(s.Path), read: map[string]string{}}
+	files := imageFiles{dir: filepath.Dir(s.Path), at: s.ImagesAt, read: map[string]string{}}
 	err := eachLine(f, func(line []byte) error {
 		src.read++
 		var j jsonlRow
@@ -87,6 +87,32 @@ func readJSONL(f io.Reader, s Spec) (source, error) {
 		}
 	}
 	return sample(s, src, prompts, shuffled(s, len(src.rows))), nil
+}
+
+// jsonlImages are the files of images that a dataset's rows name.
+func jsonlImages(s Spec) ([]File, error) {
+	f, err := os.Open(s.Path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var out []File
+	seen := map[string]bool{}
+	files := imageFiles{dir: filepath.Dir(s.Path), found: func(image, path string) {
+		if !seen[image] {
+			seen[image] = true
+			out = append(out, File{Key: FileImages, Path: path, Name: imageName(image)})
+		}
+	}}
+	err = eachLine(f, func(line []byte) error {
+		var j jsonlRow
+		if err := strict(line, &j, jsonlKeys); err != nil {
+			return err
+		}
+		_, err := j.request(files)
+		return err
+	})
+	return out, err
 }
 
 // extra is the request if it has anything beside its prompt, and notes for src

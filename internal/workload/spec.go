@@ -8,6 +8,7 @@ import "time"
 type Spec struct {
 	Dataset    string  `json:"dataset_name" yaml:"dataset_name"` // see Datasets
 	Path       string  `json:"dataset_path,omitempty" yaml:"dataset_path,omitempty"`
+	ImagesAt   string  `json:"-" yaml:"-"`                                         // directory of the images that rows name, on another machine than the one that chose them: see At
 	NumPrompts int     `json:"num_prompts,omitempty" yaml:"num_prompts,omitempty"` // 0: 1000 (random, sharegpt) or the whole file (traces, jsonl)
 	Seed       uint64  `json:"seed" yaml:"seed"`
 	Rate       Rate    `json:"request_rate,omitempty" yaml:"request_rate,omitempty"` // requests/s; +Inf: all at once; 0: a trace's own times, else all at once

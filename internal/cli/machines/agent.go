@@ -127,8 +127,9 @@ func (f *agentFlags) run(ctx context.Context, env console.Env) error {
 	facts := f.facts(ctx, env, labels)
 	facts.Name, facts.Starts = cmp.Or(f.name, me.Name, facts.Name), ways
 	fmt.Fprintf(env.Stdout, "Agent %s of the fleet at %s: %s\nAn interrupt (Ctrl-C) ends it\n", facts.Name, me.Addr, Brief(facts))
+	var held node.Watch
 	if len(ways) > 0 {
-		o := node.Options{Conn: conn, Dir: f.dir, Processes: slices.Contains(ways, node.WayProcess), Log: log}
+		o := node.Options{Conn: conn, Dir: f.dir, Processes: slices.Contains(ways, node.WayProcess), Log: log, Watch: &held}
 		if slices.Contains(ways, node.WayDocker) {
 			o.Containers = docker.Node{ID: conn.ID(), Allow: f.allow}
 		}
@@ -136,7 +137,7 @@ func (f *agentFlags) run(ctx context.Context, env console.Env) error {
 		defer wait.Wait()
 		wait.Go(func() { cancel(node.Serve(ctx, o)) })
 	}
-	err = agent.Run(ctx, agent.Options{Conn: conn, Dir: f.dir, Facts: facts, Log: log})
+	err = agent.Run(ctx, agent.Options{Conn: conn, Dir: f.dir, Facts: facts, Held: held.Now, Log: log})
 	if interrupted.Err() != nil {
 		return nil // as it is told to end
 	}

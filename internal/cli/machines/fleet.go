@@ -41,7 +41,7 @@ func NewFleet(env console.Env) *cobra.Command {
 		Short:   "Show the machines of a fleet, let machines join, run a hub",
 		Long:    fleetLong,
 		Example: "  perflab fleet\n  perflab fleet invite --host lab.example.org",
-		Args:    console.WantArgs(0, "hub, invite, remove or accounts, or nothing"),
+		Args:    console.WantArgs(0, "hub, invite, remove, calls or accounts, or nothing"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			l, stop, err := h.Lead(c.Context(), env)
 			if err != nil {
@@ -61,7 +61,7 @@ func NewFleet(env console.Env) *cobra.Command {
 	}
 	h.Add(c.Flags())
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	c.AddCommand(newHub(env), newInvite(env), newRemove(env), newAccounts(env))
+	c.AddCommand(newHub(env), newInvite(env), newRemove(env), newCalls(env), newAccounts(env))
 	return c
 }
 
@@ -75,8 +75,11 @@ func show(w io.Writer, agents []fleet.Agent, members []bus.Member) error {
 	fmt.Fprintln(t, "NAME\tSTATE\tMACHINE\tLABELS\tVERSION\tID")
 	for _, a := range agents {
 		state := "idle"
-		if !a.Idle() {
+		switch {
+		case !a.Idle():
 			state = a.Facts.Doing
+		case !a.Free():
+			state = "held"
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", a.Facts.Name, state, Brief(a.Facts), labels(a.Facts.Labels), a.Facts.Version, a.ID)
 	}
@@ -86,7 +89,30 @@ func show(w io.Writer, agents []fleet.Agent, members []bus.Member) error {
 		}
 		fmt.Fprintf(t, "%s\tnot there\t-\t-\t%s\t%s\n", m.Name, cmp.Or(m.Version, "-"), m.ID)
 	}
-	return t.Flush()
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	return showHeld(w, agents)
+}
+
+// showHeld prints who holds nodes for studies, and what those run.
+func showHeld(w io.Writer, agents []fleet.Agent) error {
+	const clock = "2006-01-02 15:04:05"
+	for _, a := range agents {
+		h := a.Facts.Held
+		if h == nil {
+			continue
+		}
+		if _, err := fmt.Fprintf(w, "%s is %s since %s\n", a.Facts.Name, a.HeldText(), h.Since.Local().Format(clock)); err != nil {
+			return err
+		}
+		for _, e := range h.Runs {
+			if _, err := fmt.Fprintf(w, "  runs %s (%s, since %s): %s\n", e.Name, e.Kind, e.Since.Local().Format(clock), e.Command); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func labels(all map[string]string) string {

@@ -187,7 +187,7 @@ func (f *tuneFlags) meet(ctx context.Context, env console.Env, s *study.Study) (
 	if err != nil {
 		return nil, nil, err
 	}
-	all := l.Nodes()
+	all := l.Nodes(s.Name)
 	return all, func() {
 		all.Close()
 		stop()

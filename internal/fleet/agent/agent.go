@@ -5,7 +5,8 @@
 //
 // Invariants: one load at a time, that of the newest epoch, and an order of another one is refused. A load
 // whose lease was not renewed, whose time is up or whose agent is stopped ends by itself: there
-// is no load without a leader. What was measured is kept on disk until the leader has it.
+// is no load without a leader. What was measured is kept on disk until the leader has it; where the leader is gone
+// until somebody fetches it, or for keepFor, the oldest first where that is too much.
 //
 // Deliberately absent: figures, and engines (package deploy starts those).
 package agent
@@ -16,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -37,9 +39,10 @@ var _ Conn = (*bus.Conn)(nil)
 // Options say what an agent is.
 type Options struct {
 	Conn  Conn
-	Dir   string        // for files that were fetched, and calls that are on their way
-	Facts order.Facts   // but for what an agent knows by itself
-	Ahead time.Duration // by which its clock is set apart, to try what that does
+	Dir   string             // for files that were fetched, and calls that are on their way
+	Facts order.Facts        // but for what an agent knows by itself
+	Held  func() *order.Held // who holds it for a study; nil: it starts no engines
+	Ahead time.Duration      // by which its clock is set apart, to try what that does
 	Log   *slog.Logger
 }
 
@@ -51,10 +54,11 @@ type agent struct {
 	base    time.Time // that its clock counts from
 	log     *slog.Logger
 
-	mu      sync.Mutex
-	job     *job   // the load that it is at; nil: none
-	newest  uint64 // epoch that was prepared last
-	spooled uint64
+	keeper *keeper
+
+	mu     sync.Mutex
+	job    *job   // the load that it is at; nil: none
+	newest uint64 // epoch that was prepared last
 
 	work sync.WaitGroup
 }
@@ -65,7 +69,7 @@ func Run(ctx context.Context, o Options) error {
 	if a.log == nil {
 		a.log = slog.New(slog.DiscardHandler)
 	}
-	a.spooled = leftover(o.Dir)
+	a.keeper = openKeeper(filepath.Join(o.Dir, "loads"), a.log)
 	stop, err := a.listen(ctx)
 	if err != nil {
 		return err
@@ -94,6 +98,10 @@ func (a *agent) listen(ctx context.Context) (stop func(), err error) {
 		order.Lease:  func(m bus.Message) { a.ordered(m, func(j *job, _ order.Instant) { j.renew() }) },
 		order.Enough: func(m bus.Message) { a.ordered(m, func(j *job, _ order.Instant) { j.enough() }) },
 		order.Stop:   func(m bus.Message) { a.ordered(m, func(j *job, _ order.Instant) { j.kill(errStopped) }) },
+
+		order.Kept:      a.kept,
+		order.KeptBatch: a.keptBatch,
+		order.Forget:    a.forget,
 	} {
 		s, err := a.o.Conn.Handle(bus.Do(a.id, word), f)
 		if err != nil {
@@ -146,6 +154,40 @@ func (a *agent) ordered(m bus.Message, f func(*job, order.Instant)) {
 	a.reply(m, nil, nil)
 }
 
+// kept says what is kept of a load.
+func (a *agent) kept(m bus.Message) {
+	o, err := order.Decode[order.Load](m.Data)
+	var p order.KeptPart
+	if err == nil {
+		p, err = a.keeper.part(o.Epoch)
+	}
+	a.reply(m, p, err)
+}
+
+// keptBatch gives a batch of calls that are kept.
+func (a *agent) keptBatch(m bus.Message) {
+	o, err := order.Decode[order.BatchOf](m.Data)
+	var batch []byte
+	if err == nil {
+		batch, err = a.keeper.batch(o)
+	}
+	if m.Reply == nil {
+		return
+	}
+	if err := m.Reply(order.AnswerBatch(batch, err)); err != nil {
+		a.log.Warn("a batch of calls that are kept did not leave", "load", o.Epoch, "batch", o.Seq, "error", err)
+	}
+}
+
+// forget removes what is kept of a load.
+func (a *agent) forget(m bus.Message) {
+	o, err := order.Decode[order.Load](m.Data)
+	if err == nil {
+		err = a.keeper.forget(o.Epoch)
+	}
+	a.reply(m, nil, err)
+}
+
 // report says what the agent is, again and again.
 func (a *agent) report(ctx context.Context) {
 	every := time.NewTicker(order.HereEvery)
@@ -165,9 +207,13 @@ func (a *agent) report(ctx context.Context) {
 func (a *agent) facts() order.Facts {
 	f := a.o.Facts
 	f.Process, f.Since = a.process, a.base
+	a.keeper.lapse(time.Now())
+	f.Kept, f.GaveUp = a.keeper.list()
+	if a.o.Held != nil {
+		f.Held = a.o.Held()
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	f.Spooled = a.spooled
 	if a.job != nil {
 		f.Epoch, f.Doing, f.Work = a.job.Epoch, a.job.doing(), a.job.work()
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"time"
 
@@ -27,8 +26,10 @@ type job struct {
 	kill  context.CancelCauseFunc
 	whole context.Context // of all of it, also of bringing in the calls
 	leave context.CancelFunc
-	shard *bench.Shard  // once it is ready
-	ended chan struct{} // closed when nothing of it goes on
+	shard *bench.Shard // once it is ready
+
+	record record
+	ended  chan struct{} // closed when nothing of it goes on
 
 	begun    sync.Once
 	at       chan time.Duration // the start instant
@@ -66,6 +67,7 @@ func (a *agent) prepare(ctx context.Context, m bus.Message) {
 	}
 	defer close(j.ended)
 	defer a.drop(j)
+	defer a.keeper.settle(j.Epoch)
 	defer j.leave()
 	defer j.kill(nil)
 	ready, err := j.prepare()
@@ -99,6 +101,9 @@ var errLeft = errors.New("its leader was not heard of for the time of the lease"
 // prepare fetches files, opens the shard and its connections.
 func (j *job) prepare() (order.Ready, error) {
 	var none order.Ready
+	if x, err := j.a.keeper.find(j.Epoch); err == nil { // the numbers of another hub began anew
+		return none, fmt.Errorf("this agent keeps calls of another load %d, which %s led: fetch or drop them by perflab fleet calls", j.Epoch, cmp.Or(x.Who, "somebody"))
+	}
 	j.does("fetches files")
 	places, err := j.fetch()
 	if err != nil {
@@ -118,6 +123,10 @@ func (j *job) prepare() (order.Ready, error) {
 	j.mu.Unlock()
 	agent := j.shard.Facts()
 	agent.ID, agent.Name, agent.Version, agent.SelfCheck = j.a.id, j.a.o.Facts.Name, j.a.o.Facts.Version, j.a.o.Facts.SelfCheck
+	j.record = record{Load: j.Load, Who: j.Who, What: j.sends, Dir: j.Dir, Agent: agent, Header: j.Header}
+	if err := j.a.keeper.write(j.record); err != nil {
+		j.a.log.Warn("what the load is cannot be kept beside its calls: fetched by another leader, they have no header", "error", err)
+	}
 	return order.Ready{Agent: agent, Process: j.a.process}, nil
 }
 
@@ -167,9 +176,7 @@ func isDigest(s string) bool {
 }
 
 // dir is the job's own directory.
-func (j *job) dir() string {
-	return filepath.Join(j.a.o.Dir, "loads", strconv.FormatUint(j.Epoch, 10))
-}
+func (j *job) dir() string { return j.a.keeper.of(j.Epoch) }
 
 func (j *job) does(what string) {
 	j.mu.Lock()
@@ -224,9 +231,12 @@ func (j *job) run() {
 	defer most.Stop()
 	done := j.send(at)
 	j.does("brings in calls")
-	j.tell(done)
-	if done.Left == "" {
-		_ = os.RemoveAll(j.dir()) // it has nothing that anybody waits for
+	if j.tell(done) && done.Left == "" || done.Sent == 0 {
+		return // nothing of it is waited for
+	}
+	j.record.Done, j.record.Ended = &done, time.Now().UTC()
+	if err := j.a.keeper.write(j.record); err != nil {
+		j.a.log.Warn("how the load ended cannot be kept beside its calls", "error", err)
 	}
 }
 
@@ -257,9 +267,6 @@ func (j *job) send(at time.Duration) order.Done {
 	done.Batches = sent.Batches
 	if err != nil {
 		done.Left = err.Error()
-		j.a.mu.Lock()
-		j.a.spooled = j.Epoch
-		j.a.mu.Unlock()
 	}
 	return done
 }
@@ -277,9 +284,6 @@ func (j *job) bringing() time.Duration {
 	}
 	return mostBringing
 }
-
-// spoolDir is the directory of calls on their way, in a job's own.
-const spoolDir = "calls"
 
 // live tells how far the load is, until it is told to be quiet.
 func (j *job) live() (quiet func()) {
@@ -304,7 +308,7 @@ func (j *job) live() (quiet func()) {
 const liveEvery = 250 * time.Millisecond
 
 // tell says how the job ended, until the leader knows or nobody is there to be told.
-func (j *job) tell(d order.Done) {
+func (j *job) tell(d order.Done) (told bool) {
 	ctx, cancel := context.WithTimeout(j.whole, j.bringing())
 	defer cancel()
 	for try := 0; ; try++ {
@@ -312,11 +316,11 @@ func (j *job) tell(d order.Done) {
 		_, err := order.Ask[struct{}](one, j.a.o.Conn, bus.Up(j.a.id, order.Of(order.End, j.Epoch)), d)
 		end()
 		if err == nil || errors.Is(err, bus.ErrNobody) || ctx.Err() != nil {
-			return
+			return err == nil
 		}
 		select {
 		case <-ctx.Done():
-			return
+			return false
 		case <-time.After(time.Second):
 		}
 	}
@@ -336,19 +340,4 @@ func (l link) Send(ctx context.Context, seq uint64, batch []byte) error {
 		return err
 	}
 	return order.Refused(raw)
-}
-
-// leftover is the epoch of a load of an earlier process whose calls nobody took; 0: there is none.
-func leftover(dir string) (epoch uint64) {
-	found, err := filepath.Glob(filepath.Join(dir, "loads", "*", spoolDir))
-	if err != nil {
-		return 0
-	}
-	for _, path := range found {
-		n, err := strconv.ParseUint(filepath.Base(filepath.Dir(path)), 10, 64)
-		if err == nil {
-			epoch = max(epoch, n)
-		}
-	}
-	return epoch
 }

@@ -1,7 +1,6 @@
 package node
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -57,7 +56,7 @@ func (n *Node) take(ctx context.Context) (*hold, error) {
 	h.ctx, h.lose = context.WithCancelCause(context.Background())
 	ctx, cancel := context.WithTimeout(ctx, takeWithin)
 	defer cancel()
-	raw, process, err := h.send(ctx, wordHold, holdOrder{n.o.Lease, n.o.Who, n.study})
+	raw, process, err := h.send(ctx, wordHold, holdOrder{n.o.Lease, n.o.Who, n.o.Study, n.session})
 	if err == nil {
 		h.process = process
 		var found held
@@ -78,7 +77,7 @@ func (n *Node) claim(ctx context.Context, id string) (*bus.Lease, error) {
 	ttl := claimShare * n.o.Lease
 	until := time.Now().Add(ttl + time.Second)
 	for {
-		lease, err := n.o.Conn.Claim(ctx, "node."+id, []byte(cmp.Or(n.o.Who, "a leader")), ttl)
+		lease, err := n.o.Conn.Claim(ctx, "node."+id, []byte(n.o.words()), ttl)
 		other, taken := errors.AsType[*bus.HeldError](err)
 		switch {
 		case !taken:

@@ -17,15 +17,17 @@ import (
 
 // holder is whoever leads the node now, and what was started for it.
 type holder struct {
-	s      *server
-	token  uint64
-	who    string
-	study  string
-	lease  time.Duration
-	ctx    context.Context // ends when it holds the node no more
-	cancel context.CancelCauseFunc
-	heard  chan struct{}
-	found  []leftover // of the holder before
+	s       *server
+	token   uint64
+	who     string
+	study   string
+	session string // the leader's: see holdOrder
+	since   time.Time
+	lease   time.Duration
+	ctx     context.Context // ends when it holds the node no more
+	cancel  context.CancelCauseFunc
+	heard   chan struct{}
+	found   []leftover // of the holder before
 
 	sweeping sync.Mutex
 	unswept  error // why what earlier agents left in containers may be there still
@@ -143,6 +145,8 @@ func (h *holder) forget(forget func()) {
 type engine struct {
 	deploy.Running
 	name, marker string
+	argv         []string
+	began        time.Time
 	ports        []int
 	dir, log     string
 
@@ -198,7 +202,7 @@ func (h *holder) spawn(o spawnOrder) (deploy.Record, error) {
 func (h *holder) newEngine(o spawnOrder) *engine {
 	dir := filepath.Join(h.s.o.Dir, "engines", fmt.Sprintf("%d-%d", h.token, o.Number))
 	return &engine{
-		name: o.Name, marker: o.Marker, ports: o.Ports, dir: dir, log: filepath.Join(dir, o.Name+".log"),
+		name: o.Name, marker: o.Marker, argv: o.Argv, began: time.Now().UTC(), ports: o.Ports, dir: dir, log: filepath.Join(dir, o.Name+".log"),
 		started: make(chan struct{}), hurry: make(chan struct{}), ended: make(chan struct{}), run: h.work.Go,
 	}
 }

@@ -43,16 +43,26 @@ type Leader struct {
 	Agents func(ctx context.Context) []Agent                        // that are there now and start engines
 	Crew   func(ctx context.Context, id string) (bench.Crew, error) // of one agent, which sends a load
 	Who    string                                                   // in words, for others who want a node
+	Study  string                                                   // that the nodes are for, by its name; "": it has none
 	Lease  time.Duration                                            // a node whose leader is not heard of for so long ends its engines, and one that does not answer is lost; 0: 10 s
 	Log    *slog.Logger
+}
+
+// words say who leads, and what.
+func (o Leader) words() string {
+	who := cmp.Or(o.Who, "a leader")
+	if o.Study != "" {
+		who += " (study " + o.Study + ")"
+	}
+	return who
 }
 
 const defaultLease = 10 * time.Second
 
 // Nodes are the machines of a fleet that start engines.
 type Nodes struct {
-	o     Leader
-	study string // for agents: see holdOrder
+	o       Leader
+	session string // for agents: see holdOrder
 
 	mu  sync.Mutex
 	all map[string]*Node
@@ -62,7 +72,7 @@ type Nodes struct {
 func Lead(o Leader) *Nodes {
 	o.Lease = min(max(cmp.Or(o.Lease, defaultLease), leastLease), mostLease)
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	return &Nodes{o: o, study: rand.Text(), all: map[string]*Node{}}
+	return &Nodes{o: o, session: rand.Text(), all: map[string]*Node{}}
 }
 
 // Close gives the nodes back. What runs there must have been stopped before, and ends at the latest now.
@@ -124,7 +134,7 @@ func (n *Nodes) node(name string) *Node {
 	defer n.mu.Unlock()
 	node := n.all[name]
 	if node == nil {
-		node = &Node{o: n.o, study: n.study, name: name}
+		node = &Node{o: n.o, session: n.session, name: name}
 		n.all[name] = node
 	}
 	return node
@@ -152,9 +162,9 @@ func (b *beside) Load(ctx context.Context, job bench.CrewJob, emit func(result.C
 
 // Node is one of the machines, and the right to it.
 type Node struct {
-	o     Leader
-	study string
-	name  string
+	o       Leader
+	session string
+	name    string
 
 	taking sync.Mutex
 	mu     sync.Mutex

@@ -339,14 +339,14 @@ func awaitServed(t *testing.T, n *Nodes) {
 func TestTwoLeaders(t *testing.T) {
 	s := startSite(t)
 	s.start(t, "a", nil)
-	first, second := s.lead(t, Leader{Who: "of Ada's", Lease: time.Second}), s.lead(t, Leader{Lease: time.Second})
+	first, second := s.lead(t, Leader{Who: "of Ada's", Study: "first", Lease: time.Second}), s.lead(t, Leader{Lease: time.Second})
 	true := func(n *Nodes) error {
 		return n.On("a", deploy.Process{}, nil).(deploy.Commander).Command(t.Context(), "", []string{"true"}, &strings.Builder{})
 	}
 	if err := true(first); err != nil {
 		t.Fatal(err)
 	}
-	if err := true(second); err == nil || !strings.Contains(err.Error(), "in use by a test of Ada's") {
+	if err := true(second); err == nil || !strings.Contains(err.Error(), "in use by a test of Ada's (study first)") {
 		t.Errorf("the second leader: %v", err)
 	}
 	first.Close()

@@ -64,18 +64,18 @@ func (processes) Prepare(context.Context, func(string)) (string, error) { return
 // rooms are the containers' places of a study, by their settings: what a tag means is found once in a study, also
 // when its leader loses the node and takes it again.
 type rooms struct {
-	mu    sync.Mutex
-	study string
-	all   map[string]deploy.Place
+	mu      sync.Mutex
+	session string
+	all     map[string]deploy.Place
 }
 
 // open gives the place of some settings, and forgets those of another study.
-func (r *rooms) open(in deploy.Places, study string, settings []byte) (deploy.Place, error) {
+func (r *rooms) open(in deploy.Places, session string, settings []byte) (deploy.Place, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if study == "" || study != r.study {
+	if session == "" || session != r.session {
 		r.leave()
-		r.study, r.all = study, map[string]deploy.Place{}
+		r.session, r.all = session, map[string]deploy.Place{}
 	}
 	if p := r.all[string(settings)]; p != nil {
 		return p, nil
@@ -140,5 +140,5 @@ func (h *holder) place(o Settings) (deploy.Place, error) {
 			return nil, h.unswept
 		}
 	}
-	return h.s.rooms.open(h.s.o.Containers, h.study, o.Containers)
+	return h.s.rooms.open(h.s.o.Containers, h.session, o.Containers)
 }

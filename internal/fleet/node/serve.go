@@ -30,6 +30,8 @@ type Options struct {
 	Processes  bool          // whoever leads may run programs as this user
 	Containers deploy.Places // where engines may be started in containers; nil: nowhere
 	Log        *slog.Logger
+
+	Watch *Watch // told who holds the node; nil: nobody is
 }
 
 // server is an agent that starts engines.
@@ -61,6 +63,7 @@ func (s *server) begin(f func()) {
 // Serve starts engines as leaders say, until ctx ends and all that they started has.
 func Serve(ctx context.Context, o Options) error {
 	s := newServer(o.Conn.ID(), o)
+	o.Watch.of(s)
 	if _, err := s.sweep(ctx); err != nil {
 		s.log.Warn("what an earlier agent may have left in containers could not be ended: it is tried again before the next container is started", "error", err)
 	}
@@ -209,7 +212,7 @@ func (s *server) hold(token uint64, o holdOrder) (held, error) {
 	s.newest = token
 	s.mu.Unlock()
 	h := &holder{
-		s: s, token: token, who: o.Who, study: o.Study, lease: min(max(o.Lease, leastLease), mostLease),
+		s: s, token: token, who: o.Who, study: o.Study, session: o.Session, since: time.Now().UTC(), lease: min(max(o.Lease, leastLease), mostLease),
 		engines: map[int]*engine{}, commands: map[int]*command{}, streams: map[int]*stream{},
 	}
 	h.ctx, h.cancel = context.WithCancelCause(context.Background())
@@ -221,7 +224,7 @@ func (s *server) hold(token uint64, o holdOrder) (held, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.holder = h
-	s.log.Info("the node has a holder", "who", o.Who, "token", token)
+	s.log.Info("the node has a holder", "who", o.Who, "study", o.Study, "token", token)
 	return held{h.found}, nil
 }
 

@@ -54,9 +54,10 @@ type answer struct {
 type holdOrder struct {
 	Lease time.Duration `json:"lease_ns"` // all ends when nothing is heard for so long
 	Who   string        `json:"who,omitempty"`
+	Study string        `json:"study,omitempty"`
 
-	// Study is the leader's name for what it does, the same when it takes the node again: what a tag means is found once.
-	Study string `json:"study,omitempty"`
+	// Session is the leader's name for what it does, the same when it takes the node again: what a tag means is found once.
+	Session string `json:"session,omitempty"`
 }
 
 // held says what the node had to end for a new holder.

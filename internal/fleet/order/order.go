@@ -20,6 +20,7 @@ import (
 
 	"perflab/internal/bench"
 	"perflab/internal/generator"
+	"perflab/internal/result"
 )
 
 // Orders, which a leader gives: words of bus.Do.
@@ -30,6 +31,10 @@ const (
 	Lease   = "lease"   // Load: go on
 	Enough  = "enough"  // Load: send nothing more
 	Stop    = "stop"    // Load: cancel what is in flight
+
+	Kept      = "kept"       // Load -> KeptPart: what is kept of a load that nobody took
+	KeptBatch = "kept.batch" // BatchOf -> AnswerBatch: some of its calls
+	Forget    = "kept.drop"  // Load: what is kept of it is somewhere else, or wanted by nobody
 )
 
 // Reports, which an agent makes: words of bus.Up.
@@ -56,13 +61,15 @@ type Facts struct {
 	Engines   []string             `json:"engines,omitempty"`        // names of package engine, as they are installed
 	Starts    []string             `json:"starts_engines,omitempty"` // for studies, the ways to: see package node
 	Labels    map[string]string    `json:"labels,omitempty"`
+	Held      *Held                `json:"held,omitempty"` // by a study, whose engines it starts; nil: by nobody
 	Work      *Work                `json:"work,omitempty"`
 	SelfCheck *generator.SelfCheck `json:"self_check,omitempty"`
 	Streams   int                  `json:"most_streams,omitempty"`  // connections to one target that the system lets it have
 	Limit     string               `json:"streams_limit,omitempty"` // what sets that
 	Epoch     uint64               `json:"epoch,omitempty"`         // of the load that it is at; 0: none
 	Doing     string               `json:"doing,omitempty"`         // in words; "": nothing
-	Spooled   uint64               `json:"spooled,omitempty"`       // epoch of a load whose calls its leader never took; 0: none
+	Kept      []KeptLoad           `json:"kept,omitempty"`          // what no leader took, the oldest first
+	GaveUp    []GivenUp            `json:"gave_up,omitempty"`       // what it kept and keeps no more, though nobody took it; since it was started
 }
 
 // Work is the load that an agent is at, for who looks at the fleet.
@@ -75,6 +82,22 @@ type Work struct {
 	Model string `json:"model,omitempty"` // of the server under test
 
 	Simulated bool `json:"simulated,omitzero"` // that server is a simulator
+}
+
+// Held is who holds a node for a study, also between its loads.
+type Held struct {
+	Who   string    `json:"who,omitempty"`   // leads the study, in words
+	Study string    `json:"study,omitempty"` // its name
+	Since time.Time `json:"since"`
+	Runs  []Engine  `json:"runs,omitempty"` // engines that run now
+}
+
+// Engine is one that a node runs.
+type Engine struct {
+	Name    string    `json:"name"` // of the replica
+	Kind    string    `json:"kind"` // process or container
+	Command string    `json:"command,omitempty"`
+	Since   time.Time `json:"since"`
 }
 
 // Link is a network interface.
@@ -104,6 +127,9 @@ type Job struct {
 	Lease time.Duration `json:"lease_ns"`          // the load ends by itself when no Lease came for so long
 	Most  time.Duration `json:"most_ns,omitempty"` // it ends after so long whatever comes
 	Who   string        `json:"who,omitempty"`     // makes the run, in words
+
+	Header result.Header `json:"header"`        // of the run, with all that send it: for a leader that is gone when the calls are fetched
+	Dir    string        `json:"dir,omitempty"` // run directory on the leader's machine; "": it keeps none
 }
 
 // File is one that an agent fetches from the hub.

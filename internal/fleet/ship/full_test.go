@@ -135,7 +135,7 @@ func TestFullMemory(t *testing.T) {
 	})
 }
 
-// TestFullAtEnd: when time is up, every call is somewhere or said to be lost; Resume sends
+// TestFullAtEnd: when time is up, every call is somewhere or said to be lost; Look finds
 // those that are on disk.
 func TestFullAtEnd(t *testing.T) {
 	for name, full := range disks {
@@ -148,7 +148,7 @@ func TestFullAtEnd(t *testing.T) {
 }
 
 func testFullAtEnd(t *testing.T, o Options) {
-	l, mend := brokenLink()
+	l, _ := brokenLink()
 	s, err := startOn(l, o)
 	if err != nil {
 		t.Fatal(err)
@@ -165,10 +165,8 @@ func testFullAtEnd(t *testing.T, o Options) {
 	if err == nil || sent.Calls != 0 || sent.Lost+sent.Waiting != len(all) {
 		t.Fatalf("%+v, %v", sent, err)
 	}
-	mend()
-	again, err := Resume(t.Context(), l, o)
-	if again.Calls != sent.Waiting || again.Lost != 0 || (err == nil) != (again.LostBatches == 0) {
-		t.Errorf("%+v, %v after %+v", again, err, sent)
+	if got := fetch(t, l, o.Dir); got.calls != sent.Waiting || got.damaged != 0 {
+		t.Errorf("%+v after %+v", got, sent)
 	}
 	var on []result.Call // what arrived, as it was sent
 	for _, c := range l.calls {
@@ -240,7 +238,7 @@ func TestSpoolGivesBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer again.close()
-	found, err := again.scan()
+	found, err := again.scan(again.acknowledged())
 	var got []uint64
 	for _, p := range found {
 		got = append(got, p.seq)
@@ -285,7 +283,7 @@ func FuzzSpool(f *testing.F) {
 			t.Fatal(err)
 		}
 		defer sp.close()
-		found, err := sp.scan()
+		found, err := sp.scan(sp.acknowledged())
 		if err != nil {
 			t.Fatal(err)
 		}

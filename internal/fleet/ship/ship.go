@@ -9,9 +9,13 @@
 //	r := ship.NewReceiver() // on the leader
 //	calls, err := r.Take(seq, batch) // acknowledged when err is nil
 //
+//	l, err := ship.Look("spool")     // of a load that has ended, where not all was taken
+//	batch, err := l.Read(l.Numbers()[0])
+//	calls, err := ship.Calls(l.Numbers()[0], batch)
+//
 // Invariants: Add waits for no disk and no network. Every call that was added comes out
 // of the Receiver once, its JSON byte for byte the same, in the order of Add; or it lies in
-// the spool, from where Resume sends it, and Close says so; or neither disk nor memory had
+// the spool, where Look finds it, and Close says so; or neither disk nor memory had
 // room for it, and Close says that. A batch that comes twice, late or before others
 // does no harm; the number of one that will not come any more is told on the other side.
 // What a Receiver takes of memory is bounded, whatever the bytes that it is given.
@@ -79,16 +83,15 @@ func (o Options) filled() Options {
 
 // Sent is how far the calls have come.
 type Sent struct {
-	Calls       int    `json:"calls"`                   // the leader has them
-	Batches     uint64 `json:"batches"`                 // made so far, numbered from 1
-	Bytes       int64  `json:"sent_bytes"`              // of the batches that the leader has
-	Again       int    `json:"sent_again,omitzero"`     // attempts that failed, or that nobody acknowledged
-	Waiting     int    `json:"waiting_calls,omitzero"`  // the leader does not have them yet
-	Lost        int    `json:"lost_calls,omitzero"`     // nobody has them
-	Why         string `json:"lost_reason,omitempty"`   // of the first that was lost
-	LostBatches int    `json:"lost_batches,omitzero"`   // missing in the spool that was resumed; of how many calls nobody knows
-	Failing     string `json:"link_failing,omitempty"`  // why the last attempt failed; "" where it did not
-	Disk        string `json:"spool_failing,omitempty"` // why the disk did not take a batch; "" where it took all
+	Calls   int    `json:"calls"`                   // the leader has them
+	Batches uint64 `json:"batches"`                 // made so far, numbered from 1
+	Bytes   int64  `json:"sent_bytes"`              // of the batches that the leader has
+	Again   int    `json:"sent_again,omitzero"`     // attempts that failed, or that nobody acknowledged
+	Waiting int    `json:"waiting_calls,omitzero"`  // the leader does not have them yet
+	Lost    int    `json:"lost_calls,omitzero"`     // nobody has them
+	Why     string `json:"lost_reason,omitempty"`   // of the first that was lost
+	Failing string `json:"link_failing,omitempty"`  // why the last attempt failed; "" where it did not
+	Disk    string `json:"spool_failing,omitempty"` // why the disk did not take a batch; "" where it took all
 }
 
 // LeftError says which calls did not reach the leader.
@@ -105,9 +108,6 @@ func (e *LeftError) Error() string {
 	}
 	if n := e.Sent.Lost; n > 0 {
 		parts = append(parts, fmt.Sprintf("%d calls are lost: %s", n, e.Sent.Why))
-	}
-	if n := e.Sent.LostBatches; n > 0 {
-		parts = append(parts, fmt.Sprintf("%d batches are lost: the process that ended had them in memory alone", n))
 	}
 	return strings.Join(parts, "; ")
 }
@@ -153,7 +153,7 @@ func New(link Link, o Options) (*Shipper, error) {
 	if err != nil {
 		return nil, err
 	}
-	left, err := sp.scan()
+	left, err := sp.scan(sp.acknowledged())
 	if err != nil || len(left) > 0 {
 		sp.close()
 		return nil, cmp.Or(err, error(&LeftoverError{Dir: o.Dir, Calls: count(left)}))
@@ -249,7 +249,7 @@ func (s *Shipper) settle() (Sent, error) {
 	if len(s.queue) == 0 {
 		err = errors.Join(err, s.spool.remove())
 	}
-	if s.sent.Waiting > 0 || s.sent.Lost > 0 || s.sent.LostBatches > 0 {
+	if s.sent.Waiting > 0 || s.sent.Lost > 0 {
 		return s.sent, &LeftError{Sent: s.sent, Dir: s.o.Dir}
 	}
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -182,6 +183,45 @@ func (l *leader) holds(t *testing.T, want []result.Call) {
 	}
 }
 
+// fetched is what a leader got of a spool that was left.
+type fetched struct {
+	calls   int // that arrived
+	damaged int // batches that the disk does not give back
+	missing []Gap
+	last    uint64
+}
+
+// fetch brings a leader what a spool has and was not acknowledged, and removes the spool.
+func fetch(t *testing.T, l *leader, dir string) fetched {
+	t.Helper()
+	left, err := Look(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := fetched{missing: left.Missing(0)}
+	before := len(l.calls)
+	for _, seq := range left.Numbers() {
+		if out.last = seq; seq <= left.Acked {
+			continue
+		}
+		batch, err := left.Read(seq)
+		if err != nil {
+			out.damaged++
+			continue
+		}
+		calls, err := Calls(seq, batch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.calls = append(l.calls, calls...)
+	}
+	out.calls = len(l.calls) - before
+	if err := left.Remove(); err != nil {
+		t.Error(err)
+	}
+	return out
+}
+
 // gone fails the test unless nothing is left of a spool.
 func gone(t *testing.T, dir string) {
 	t.Helper()
@@ -291,7 +331,7 @@ func TestNothing(t *testing.T) {
 }
 
 // TestCloseInTime: when time is up, what the leader does not have lies in the spool, the
-// error says so, and Resume sends it.
+// error says so, and Look finds it.
 func TestCloseInTime(t *testing.T) {
 	for name, f := range map[string]fault{"cut": cut, "hanging": hangs, "not heard": unheard} {
 		t.Run(name, func(t *testing.T) {
@@ -332,12 +372,15 @@ func testCloseInTime(t *testing.T, f fault) {
 	if _, err := New(l, o); !isLeftover(err, 70) {
 		t.Errorf("a spool that is not empty is used again: %v", err)
 	}
-	l.fault = nil
-	sent, err = Resume(t.Context(), l, o)
-	if err != nil || sent.Calls != 70 || sent.Batches != 10 {
-		t.Errorf("%+v, %v", sent, err)
+	l.calls = nil
+	kept, err := Look(o.Dir)
+	if err != nil || kept.Calls != 70 || kept.Bytes == 0 {
+		t.Fatalf("%+v, %v", kept, err)
 	}
-	l.holds(t, want)
+	if got := fetch(t, l, o.Dir); got.calls != 70 || got.last != 10 || got.missing != nil {
+		t.Errorf("%+v", got)
+	}
+	l.holds(t, want[30:])
 	gone(t, o.Dir)
 }
 
@@ -346,8 +389,8 @@ func isLeftover(err error, calls int) bool {
 	return ok && left.Calls == calls
 }
 
-// TestKilled: of what a killed process left, cut at any byte, Resume sends every batch that
-// is whole, and nothing else; the second time there is nothing.
+// TestKilled: of what a killed process left, cut at any byte, every batch that is whole is found,
+// and nothing else; once it is removed there is nothing.
 func TestKilled(t *testing.T) {
 	want := streams(3, 60, 5)
 	dir := filepath.Join(t.TempDir(), "spool")
@@ -382,13 +425,13 @@ func TestKilled(t *testing.T) {
 			batches++
 		}
 		l := newLeader(nil)
-		if sent, err := Resume(t.Context(), l, Options{Dir: other}); err != nil || sent.Calls != 10*batches {
-			t.Fatalf("cut at %d of %d: %+v, %v; want %d batches", n, len(whole), sent, err, batches)
+		if got := fetch(t, l, other); got.calls != 10*batches || got.missing != nil {
+			t.Fatalf("cut at %d of %d: %+v; want %d batches", n, len(whole), got, batches)
 		}
 		l.holds(t, want[:10*batches])
 		gone(t, other)
-		if sent, err := Resume(t.Context(), l, Options{Dir: other}); err != nil || sent != (Sent{}) {
-			t.Fatalf("again: %+v, %v", sent, err)
+		if _, err := Look(other); !errors.Is(err, fs.ErrNotExist) {
+			t.Fatalf("again: %v", err)
 		}
 	}
 }
@@ -426,9 +469,9 @@ func batches(calls []result.Call, n int) [][]byte {
 	return out
 }
 
-// TestAcknowledgedIsNotSentAgain: of a spool whose first batches the leader has, the others
-// are sent.
-func TestAcknowledgedIsNotSentAgain(t *testing.T) {
+// TestAcknowledged: of a spool whose first batches the leader has, the others are what waits; those that are still
+// there are found too.
+func TestAcknowledged(t *testing.T) {
 	want := streams(4, 60, 5)
 	dir := filepath.Join(t.TempDir(), "spool")
 	killed(t, dir, want)
@@ -445,8 +488,12 @@ func TestAcknowledgedIsNotSentAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if sent, err := Resume(t.Context(), l, Options{Dir: dir}); err != nil || sent.Calls != 20 || l.attempts != 2 {
-		t.Errorf("%+v, %v, %d attempts", sent, err, l.attempts)
+	left, err := Look(dir)
+	if err != nil || left.Acked != 4 || left.Calls != 20 || !slices.Equal(left.Numbers(), []uint64{1, 2, 3, 4, 5, 6}) {
+		t.Fatalf("%+v, %v", left, err)
+	}
+	if got := fetch(t, l, dir); got.calls != 20 {
+		t.Errorf("%+v", got)
 	}
 	l.holds(t, want)
 }
@@ -477,16 +524,15 @@ func TestNumbersBeginAnew(t *testing.T) {
 	if sent, err := s.Close(ctx); err == nil || sent.Waiting != 40 {
 		t.Errorf("%+v, %v", sent, err)
 	}
-	l.fault = nil
-	if sent, err := Resume(t.Context(), l, o); err != nil || sent.Calls != 40 {
-		t.Errorf("%+v, %v", sent, err)
+	if got := fetch(t, l, o.Dir); got.calls != 40 {
+		t.Errorf("%+v", got)
 	}
 	l.holds(t, want)
 	gone(t, o.Dir)
 }
 
-// TestDamaged: a batch that the disk does not give back as it was, and those that were in
-// memory alone, are told as lost on both sides; all others arrive.
+// TestDamaged: a batch that the disk does not give back as it was is an error, those that were in
+// memory alone are missing, and all others are there.
 func TestDamaged(t *testing.T) {
 	want := streams(5, 60, 5)
 	dir := filepath.Join(t.TempDir(), "spool")
@@ -503,12 +549,15 @@ func TestDamaged(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := newLeader(nil)
-	sent, err := Resume(t.Context(), l, Options{Dir: dir})
-	if _, ok := errors.AsType[*LeftError](err); !ok || sent.Calls != 30 || sent.Lost != 10 || sent.LostBatches != 2 || sent.Waiting != 0 {
-		t.Errorf("%+v, %v", sent, err)
+	left, err := Look(dir)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if got := l.receiver.Missing(); !slices.Equal(got, []Gap{{2, 4}}) {
-		t.Errorf("missing %v", got)
+	if got := left.Missing(8); !slices.Equal(got, []Gap{{3, 4}, {7, 8}}) {
+		t.Errorf("missing of eight batches: %v", got)
+	}
+	if got := fetch(t, l, dir); got.calls != 30 || got.damaged != 1 || !slices.Equal(got.missing, []Gap{{3, 4}}) {
+		t.Errorf("%+v", got)
 	}
 	if !bytes.Equal(lines(l.calls), lines(slices.Concat(want[:10], want[40:]))) {
 		t.Errorf("%d calls arrived", len(l.calls))
@@ -529,7 +578,7 @@ func TestFarApart(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := Resume(t.Context(), newLeader(nil), Options{Dir: dir}); err == nil || !strings.Contains(err.Error(), "damaged") {
+	if _, err := Look(dir); err == nil || !strings.Contains(err.Error(), "damaged") {
 		t.Error(err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, segmentPrefix+"00000001")); err != nil {
@@ -548,8 +597,8 @@ func TestOneProcess(t *testing.T) {
 	if _, err := New(l, o); err == nil || !strings.Contains(err.Error(), "another process") {
 		t.Errorf("a second one: %v", err)
 	}
-	if _, err := Resume(t.Context(), l, o); err == nil || !strings.Contains(err.Error(), "another process") {
-		t.Errorf("resumed beside: %v", err)
+	if _, err := Look(o.Dir); err == nil || !strings.Contains(err.Error(), "another process") {
+		t.Errorf("looked into beside: %v", err)
 	}
 	if _, err := s.Close(t.Context()); err != nil {
 		t.Error(err)
@@ -561,9 +610,6 @@ func TestOptions(t *testing.T) {
 	for _, o := range []Options{{}, {Dir: "x", Calls: -1}, {Dir: "x", Calls: mostCalls + 1}, {Dir: "x", Every: -1}, {Dir: "x", MostSpool: -1}} {
 		if _, err := New(nil, o); err == nil {
 			t.Errorf("%+v is taken", o)
-		}
-		if _, err := Resume(t.Context(), nil, o); err == nil {
-			t.Errorf("%+v is resumed", o)
 		}
 	}
 	if _, err := os.Stat("x"); err == nil {

@@ -33,7 +33,7 @@ type LeftoverError struct {
 }
 
 func (e *LeftoverError) Error() string {
-	return fmt.Sprintf("%s has %d calls of an earlier load that did not reach its leader: send or remove them first", e.Dir, e.Calls)
+	return fmt.Sprintf("%s has %d calls of an earlier load that did not reach its leader: fetch or remove them first", e.Dir, e.Calls)
 }
 
 // spool keeps batches on disk until they are acknowledged.
@@ -240,13 +240,12 @@ func (s *spool) reset() error {
 	return s.acknowledge(0)
 }
 
-// scan finds the batches that a process left and that were not acknowledged, in their order.
-func (s *spool) scan() ([]parcel, error) {
+// scan finds the batches after a number that a process left, in their order.
+func (s *spool) scan(after uint64) ([]parcel, error) {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
 		return nil, fmt.Errorf("read the spool: %w", err)
 	}
-	acked := s.acknowledged()
 	var all []parcel
 	for _, e := range entries {
 		number, ok := strings.CutPrefix(e.Name(), segmentPrefix)
@@ -260,7 +259,7 @@ func (s *spool) scan() ([]parcel, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read the spool: %w", err)
 		}
-		all = append(all, seg.parcels(acked)...)
+		all = append(all, seg.parcels(after)...)
 	}
 	slices.SortStableFunc(all, func(a, b parcel) int { return cmp.Compare(a.seq, b.seq) })
 	return slices.CompactFunc(all, func(a, b parcel) bool { return a.seq == b.seq }), nil

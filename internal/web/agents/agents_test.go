@@ -147,17 +147,31 @@ func working(name string, shard int) order.Facts {
 	return f
 }
 
+// node is a machine that a study holds, and that keeps calls of an earlier load.
+func node(name string) order.Facts {
+	ended := time.Now().Add(-3 * time.Hour)
+	return order.Facts{
+		Name: name, Host: generator.Host{OS: "linux", Arch: "arm64", CPUs: 72}, Starts: true,
+		Held: &order.Held{Who: "ada on lab", Study: "nodes", Since: ended, Runs: []order.Engine{{Name: "replica-0", Kind: "process", Command: "vllm serve Qwen/Qwen3-8B --port 8000", Since: ended}}},
+		Kept: []order.KeptLoad{{
+			Load: order.Load{Epoch: 11}, Who: "grace on laptop", Shard: 1, Of: 2, Calls: 65432, Bytes: 7 << 20, Ended: ended, Until: ended.Add(14 * 24 * time.Hour),
+			What: "random: 1024 tokens in, 128 out, 6000 requests", Model: "Qwen/Qwen3-8B", Simulated: true,
+		}},
+	}
+}
+
 func TestShown(t *testing.T) {
 	l := open(t, web.Options{})
 	idle, busy := l.fleet.Join(t, big("load-1")), l.fleet.Join(t, working("load-2", 1))
 	l.fleet.Join(t, order.Facts{Name: "silent"})
-	small := l.fleet.Join(t, order.Facts{Name: "laptop", Streams: 1000, Version: "v0.0.1-other", Spooled: 9})
+	gpu := l.fleet.Join(t, node("gpu-1"))
+	small := l.fleet.Join(t, order.Facts{Name: "laptop", Streams: 1000, Version: "v0.0.1-other", Kept: []order.KeptLoad{{Load: order.Load{Epoch: 9}, Who: "ada", Of: 2, Calls: 1234, Bytes: 3 << 20}}})
 	busy.Live(t, order.Progress{Sent: 4321, InFlight: 17, Tokens: 5})
 	for _, role := range []guard.Role{guard.Read, guard.Launch, guard.Administer} {
-		body := l.page(t, role, []*fleettest.Agent{idle, busy, small},
-			"3 agents: 2 idle, 1 at work.", "hold 28,231 streams at once and take in 84,000 tokens/s", "64 CPUs, 256 GiB, linux/amd64", "2 x NVIDIA H100 80GB HBM3, 80 GiB", "vllm 0.11.0, sglang 0.5.3",
+		body := l.page(t, role, []*fleettest.Agent{idle, busy, small, gpu},
+			"4 agents: 2 idle, 1 at work, 1 held by studies.", "hold 28,231 streams at once and take in 84,000 tokens/s", "64 CPUs, 256 GiB, linux/amd64", "2 x NVIDIA H100 80GB HBM3, 80 GiB", "vllm 0.11.0, sglang 0.5.3",
 			"eth0 25 Gbit/s, ib0", "28,231 streams", "rack=7", "120,000 events/s", "mean TTFT off by 0.012 ms, checked 3 hours ago", "Load 12, for ada", "SIMULATED", "Poisson at 50 requests/s, to Qwen/Qwen3-8B",
-			"2 of 3", "1 of its 3 parts go on", ">4,321<", ">17<", "not chosen for loads", "keeps calls of load 9", "silent", "connected, and says nothing")
+			"2 of 3", "1 of its 3 parts go on", ">4,321<", ">17<", "not chosen for loads", "held by ada on lab for study nodes, since", "runs replica-0 (process): vllm serve Qwen/Qwen3-8B", "keeps 1234 calls of load 9", "perflab fleet calls --fetch 9", ">3.0<", "silent", "connected, and says nothing")
 		may := role == guard.Administer
 		if strings.Contains(body, "/fleet/invite") != may || strings.Contains(body, "/fleet/remove/") != may {
 			t.Errorf("%s: what administers is shown, or is not", role)
@@ -419,6 +433,8 @@ func hostile() order.Facts {
 		f.Labels[webtest.Bad+strings.Repeat("x", len(f.Labels))] = strings.Repeat("wide", 50)
 	}
 	f.SelfCheck.Taken = time.Time{}
+	f.Held = &order.Held{Who: webtest.Bad, Study: webtest.Bad, Runs: []order.Engine{{Name: webtest.Bad, Kind: webtest.Bad, Command: webtest.Bad + strings.Repeat("long ", 40)}}}
+	f.Kept = []order.KeptLoad{{Load: order.Load{Epoch: 3}, Who: webtest.Bad, What: webtest.Bad + strings.Repeat("kept ", 60)}}
 	return f
 }
 
@@ -433,7 +449,7 @@ func TestHostile(t *testing.T) {
 			t.Errorf("the page has %q", bad)
 		}
 	}
-	if strings.Contains(body, strings.Repeat("long ", 21)) {
+	if strings.Contains(body, strings.Repeat("long ", 21)) || strings.Contains(body, strings.Repeat("kept ", 41)) {
 		t.Error("what an agent says of itself is not cut")
 	}
 	if status, body := l.ask(t, guard.Administer, http.MethodGet, "/fleet/remove/"+a.ID, ""); status != http.StatusOK || strings.Contains(body, "<script>alert") {
@@ -448,7 +464,7 @@ func TestPages(t *testing.T) {
 	f := fleettest.Open(t)
 	lab := webtest.Open(t, web.Options{Roots: []string{t.TempDir()}, Fleet: f.Leader, Guard: guard.Options{Limits: guard.Limits{Rate: 1e6, Burst: 1e6}}})
 	b.Visit(t, "fleet-empty", lab.URL+"/fleet")
-	agents := []*fleettest.Agent{f.Join(t, big("load-1")), f.Join(t, working("load-2", 0)), f.Join(t, working("load-3", 1)), f.Join(t, order.Facts{Name: "gpu-node", Host: generator.Host{OS: "linux", Arch: "arm64", CPUs: 72}})}
+	agents := []*fleettest.Agent{f.Join(t, big("load-1")), f.Join(t, working("load-2", 0)), f.Join(t, working("load-3", 1)), f.Join(t, node("gpu-node"))}
 	f.Join(t, order.Facts{Name: "switched-off"}).Leave()
 	stop := going(t, agents)
 	p := b.Open(t, lab.URL+"/fleet", browser.View{})

@@ -27,6 +27,7 @@ type view struct {
 	Idle  string // what the idle ones send together
 	Blind string // those of them without a self-check
 	Loads []load
+	Kept  []kept
 	Rows  []row
 	Away  []away
 
@@ -53,6 +54,18 @@ type part struct {
 	Pace     pace `json:"-"`
 }
 
+// kept is a load whose calls agents keep.
+type kept struct {
+	Epoch     uint64
+	Who       string
+	What      string
+	Simulated bool
+	Parts     []keptPart
+}
+
+// keptPart is what one agent keeps.
+type keptPart struct{ Name, Shard, Ended, Calls, Size, Until string }
+
 // pace is how far a part or a load is, as texts.
 type pace struct{ Sent, InFlight, Rate string }
 
@@ -61,8 +74,10 @@ type row struct {
 	ID, Name      string
 	Version       string
 	Other, Member bool
-	Work          string // "": it is idle
-	Spooled       uint64
+	Work          string // "": it sends nothing
+	Held          string // by whom, for a study; "": by nobody
+	Runs          []string
+	Kept          string   // calls that nobody took; "": none
 	Machine       []string // processors, memory, system
 	GPUs          []string
 	Engines       []string
@@ -124,10 +139,13 @@ func newScene(st fleet.Standing, err error, now time.Time) *scene {
 	if err != nil {
 		s.view.Fault = err.Error()
 	}
-	idle := 0
+	idle, held := 0, 0
 	for _, a := range st.Agents {
-		if a.Idle() {
+		switch {
+		case a.Free():
 			idle++
+		case a.Idle():
+			held++
 		}
 		r := rowOf(a, now)
 		s.view.Rows = append(s.view.Rows, r)
@@ -136,11 +154,18 @@ func newScene(st fleet.Standing, err error, now time.Time) *scene {
 	for _, l := range st.Loads {
 		s.view.Loads = append(s.view.Loads, s.load(l))
 	}
+	for _, k := range st.Kept {
+		s.view.Kept = append(s.view.Kept, keptOf(k))
+	}
 	for _, a := range st.Away {
 		s.view.Away = append(s.view.Away, awayOf(a, now))
 	}
 	if n := len(st.Agents); n > 0 {
-		s.view.Count = fmt.Sprintf("%s: %d idle, %d at work.", page.Plural(n, "agent"), idle, n-idle)
+		s.view.Count = fmt.Sprintf("%s: %d idle, %d at work", page.Plural(n, "agent"), idle, n-idle-held)
+		if held > 0 {
+			s.view.Count += fmt.Sprintf(", %d held by studies", held)
+		}
+		s.view.Count += "."
 	}
 	s.view.Idle, s.view.Blind = together(st.Idle)
 	b, err := json.Marshal(s.view)
@@ -196,6 +221,37 @@ func (s *scene) load(u fleet.Underway) load {
 	return l
 }
 
+// keptOf is a load whose calls nobody took, as it is shown.
+func keptOf(k fleet.Kept) kept {
+	out := kept{Epoch: k.Epoch, Who: clip(k.Who), What: clipTo(k.What, 2*mostText), Simulated: k.Simulated}
+	for _, p := range k.Parts {
+		shard := page.None
+		if p.Of > 0 {
+			shard = fmt.Sprintf("%d of %d", p.Shard+1, p.Of)
+		}
+		out.Parts = append(out.Parts, keptPart{
+			Name: cmp.Or(clip(p.Name), p.ID), Shard: shard, Ended: page.Date(p.Ended), Calls: grouped(float64(p.Calls)),
+			Size: strconv.FormatFloat(float64(p.Bytes)/(1<<20), 'f', 1, 64), Until: page.Date(p.Until),
+		})
+	}
+	return out
+}
+
+// keeps says what an agent keeps that nobody took.
+func keeps(all []order.KeptLoad) string {
+	calls := 0
+	for _, k := range all {
+		calls += k.Calls
+	}
+	switch len(all) {
+	case 0:
+		return ""
+	case 1:
+		return fmt.Sprintf("keeps %s of load %d that nobody took", page.Plural(calls, "call"), all[0].Epoch)
+	}
+	return fmt.Sprintf("keeps %s of %d loads that nobody took", page.Plural(calls, "call"), len(all))
+}
+
 // pace writes figures, and keeps them under the names of their cells.
 func (s *scene) pace(key string, p *fleet.Pace) pace {
 	out := pace{page.None, page.None, page.None}
@@ -212,12 +268,18 @@ func (s *scene) pace(key string, p *fleet.Pace) pace {
 func rowOf(a fleet.Present, now time.Time) row {
 	f := a.Facts
 	r := row{
-		ID: a.ID, Name: cmp.Or(clip(f.Name), a.ID), Version: clip(f.Version), Other: a.Other, Member: a.Member, Spooled: f.Spooled, From: a.From,
+		ID: a.ID, Name: cmp.Or(clip(f.Name), a.ID), Version: clip(f.Version), Other: a.Other, Member: a.Member, Kept: keeps(f.Kept), From: a.From,
 		Machine: machine(f), GPUs: gpus(f.GPUs), Engines: several(f.Engines), Links: links(f.Links), Labels: labels(f.Labels),
 		Check: checked(f.SelfCheck, now), Heard: heard(now.Sub(a.Heard)),
 	}
 	if f.Streams > 0 {
 		r.Streams = grouped(float64(f.Streams)) + " streams"
+	}
+	if h := f.Held; h != nil {
+		r.Held = clipTo(a.HeldText(), 2*mostText) + ", since " + page.Date(h.Since)
+		for _, e := range h.Runs {
+			r.Runs = append(r.Runs, fmt.Sprintf("%s (%s): %s", clip(e.Name), clip(e.Kind), clip(e.Command)))
+		}
 	}
 	if a.Idle() {
 		return r
