@@ -44,6 +44,7 @@ var hasty = deploy.Process{Grace: 300 * time.Millisecond, Poll: 5 * time.Millise
 
 // TestContainers: containers of a node are a runtime as any other.
 func TestContainers(t *testing.T) {
+	t.Parallel()
 	s := startSite(t)
 	e := dockertest.Start(t, dockertest.Image{Ref: ref, Entrypoint: []string{"never", "run"}})
 	s.startWith(t, "a", nil, inContainers(e))
@@ -191,11 +192,12 @@ func TestContainersOfTwoLeaders(t *testing.T) {
 
 // TestContainersLapse: containers without their leader's lease end by themselves, and so do commands in them.
 func TestContainersLapse(t *testing.T) {
+	t.Parallel()
 	e := dockertest.Start(t, dockertest.Image{Ref: ref})
 	s := newServer("a", inContainers(e))
 	s.o.Dir = t.TempDir()
 	t.Cleanup(s.close)
-	if _, err := give[held](s, wordHold, 1, holdOrder{Lease: 5 * time.Second}); err != nil {
+	if _, err := give[held](s, wordHold, 1, holdOrder{Lease: 10 * time.Second}); err != nil {
 		t.Fatal(err)
 	}
 	c := boxes(t, docker.Settings{}).Settings
@@ -203,7 +205,7 @@ func TestContainersLapse(t *testing.T) {
 	if _, err := give[json.RawMessage](s, wordRun, 1, runOrder{2, Settings{Containers: c}, []string{"sleep", "60"}}); err != nil {
 		t.Fatal(err)
 	}
-	emptied(t, e, 5*time.Second+lapseGrace+60*time.Second) // and what a busy machine takes
+	emptied(t, e, 10*time.Second+lapseGrace+60*time.Second) // and what a busy machine takes
 }
 
 // TestUnsweptContainers: as long as what an earlier agent left cannot be ended no container is started.
@@ -235,6 +237,9 @@ const (
 	partVariable = "PERFLAB_TEST_PART" // leader or agent
 	partArgs     = "PERFLAB_TEST_PART_ARGS"
 )
+
+// killedLease is that of a leader that is killed.
+const killedLease = 6 * time.Second
 
 // part is what a part needs.
 type part struct {
@@ -270,7 +275,7 @@ func play(name string) error {
 		fmt.Println("up")
 		return Serve(context.Background(), o)
 	}
-	n := Lead(Leader{Conn: conn, Lease: 3 * time.Second, Agents: func(context.Context) []Agent { return []Agent{p.Agent} }})
+	n := Lead(Leader{Conn: conn, Lease: killedLease, Agents: func(context.Context) []Agent { return []Agent{p.Agent} }})
 	spec := deploy.Spec{Dir: p.Logs, Replicas: []deploy.Replica{{Member: deploy.Member{Argv: p.Argv, Env: p.Env}}}}
 	if _, err := n.On(p.Agent.Name, hasty, &deploy.Containers{Settings: p.Containers}).Start(context.Background(), spec); err != nil {
 		return err
@@ -308,6 +313,7 @@ func (p part) start(t *testing.T, name string) (kill func()) {
 
 // TestLeaderKilled: when a leader is killed its containers end by its lease, and the next leader has the node.
 func TestLeaderKilled(t *testing.T) {
+	t.Parallel()
 	s := startSite(t)
 	e := dockertest.Start(t, dockertest.Image{Ref: ref})
 	s.startWith(t, "a", nil, inContainers(e))
@@ -319,13 +325,14 @@ func TestLeaderKilled(t *testing.T) {
 		t.Fatalf("containers %+v", e.Containers())
 	}
 	kill()
-	emptied(t, e, 3*time.Second+lapseGrace+60*time.Second)
-	rt := s.lead(t, Leader{Lease: 3 * time.Second}).On("a", hasty, boxes(t, docker.Settings{}))
+	emptied(t, e, killedLease+lapseGrace+60*time.Second)
+	rt := s.lead(t, Leader{Lease: killedLease}).On("a", hasty, boxes(t, docker.Settings{}))
 	deploytest.Start(t, rt, deploytest.Spec(t, deploytest.Ready))
 }
 
 // TestAgentKilled: when an agent is killed its containers run on, until it is started again.
 func TestAgentKilled(t *testing.T) {
+	t.Parallel()
 	s := startSite(t)
 	e := dockertest.Start(t, dockertest.Image{Ref: ref})
 	dir := t.TempDir()
