@@ -151,7 +151,7 @@ func working(name string, shard int) order.Facts {
 func node(name string) order.Facts {
 	ended := time.Now().Add(-3 * time.Hour)
 	return order.Facts{
-		Name: name, Host: generator.Host{OS: "linux", Arch: "arm64", CPUs: 72}, Starts: true,
+		Name: name, Host: generator.Host{OS: "linux", Arch: "arm64", CPUs: 72}, Starts: []string{"process"},
 		Held: &order.Held{Who: "ada on lab", Study: "nodes", Since: ended, Runs: []order.Engine{{Name: "replica-0", Kind: "process", Command: "vllm serve Qwen/Qwen3-8B --port 8000", Since: ended}}},
 		Kept: []order.KeptLoad{{
 			Load: order.Load{Epoch: 11}, Who: "grace on laptop", Shard: 1, Of: 2, Calls: 65432, Bytes: 7 << 20, Ended: ended, Until: ended.Add(14 * 24 * time.Hour),
