@@ -28,8 +28,8 @@ func (w *Watch) of(s *server) {
 	w.s = s
 }
 
-// Now is who holds the node and what it runs; nil: nobody. It waits for nothing: while an engine is being started
-// it says what it said before.
+// Now is who holds the node and what it runs; nil: nobody. It waits for nothing: an engine that is being started is not
+// among them yet, and while the holder is busy it says what it said before.
 func (w *Watch) Now() *order.Held {
 	if w == nil {
 		return nil
@@ -55,9 +55,7 @@ func (w *Watch) Now() *order.Held {
 	}
 	defer h.mu.Unlock()
 	for _, e := range h.engines {
-		select {
-		case <-e.Exited():
-		default:
+		if e.runs() {
 			out.Runs = append(out.Runs, e.describe())
 		}
 	}
@@ -66,6 +64,24 @@ func (w *Watch) Now() *order.Held {
 	})
 	w.last = out
 	return out
+}
+
+// runs reports whether the engine was started and has not ended.
+func (e *engine) runs() bool {
+	select {
+	case <-e.started:
+	default:
+		return false
+	}
+	if e.failed != nil {
+		return false
+	}
+	select {
+	case <-e.Exited():
+		return false
+	default:
+		return true
+	}
 }
 
 // mostCommand is how much of a command is said.

@@ -30,10 +30,17 @@ func TestWatch(t *testing.T) {
 	if h == nil || len(h.Runs) != 1 || h.Runs[0].Name != "replica-0" || h.Runs[0].Kind != "process" || h.Runs[0].Command == "" || h.Runs[0].Since.Before(h.Since) {
 		t.Fatalf("held: %+v", h)
 	}
-	s.holder.mu.Lock() // as it is while an engine is started
+	s.holder.mu.Lock() // as it is while an order is carried out
 	if again := w.Now(); again != h {
+		t.Errorf("while the holder is busy: %+v", again)
+	}
+	s.holder.engines[2] = &engine{started: make(chan struct{})}
+	s.holder.mu.Unlock()
+	if again := w.Now(); len(again.Runs) != 1 {
 		t.Errorf("while an engine is started: %+v", again)
 	}
+	s.holder.mu.Lock()
+	delete(s.holder.engines, 2)
 	s.holder.mu.Unlock()
 	secret := &engine{argv: []string{"vllm", "serve", "--api-key", "very-secret-key"}, Running: s.holder.engines[1].Running}
 	if text := secret.describe().Command; text != "vllm serve --api-key [redacted]" {
