@@ -21,19 +21,22 @@ func TestFleetDocument(t *testing.T) {
 		return string(b)
 	}
 	load := regexp.MustCompile(`(--fetch|--drop) (\d+|\$LOAD)`)
-	placed := regexp.MustCompile(`'?perflab://\S+|\$JOIN\d|lab\.example\.org|http://\S+:\S+|\S*:(7422|\$HUB)\b`)
+	placed := regexp.MustCompile(`'?(perflab|tls)://\S+|\$JOIN\d|lab\.example\.org|http://\S+:\S+|\S*:(7422|\$HUB)\b`)
 	words := func(line string) []string {
 		return strings.Fields(placed.ReplaceAllString(load.ReplaceAllString(line, "$1 LOAD"), "PLACE"))
 	}
-	var run [][]string
-	scripts, err := filepath.Glob("testdata/script/fleet*.txtar")
+	var run, others [][]string // in scripts about fleets, and in all
+	scripts, err := filepath.Glob("testdata/script/*.txtar")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, script := range scripts {
 		for line := range strings.Lines(read(script)) {
 			if _, command, ok := strings.Cut(line, "perflab "); ok {
-				run = append(run, words(strings.ReplaceAll(command, "127.0.0.1 ", "PLACE ")))
+				others = append(others, words(strings.ReplaceAll(command, "127.0.0.1 ", "PLACE ")))
+				if strings.HasPrefix(filepath.Base(script), "fleet") {
+					run = append(run, others[len(others)-1])
+				}
 			}
 		}
 	}
@@ -47,6 +50,20 @@ func TestFleetDocument(t *testing.T) {
 			}) {
 				t.Errorf("no script runs %q", strings.TrimSpace(line))
 			}
+		}
+	}
+	for _, inline := range regexp.MustCompile("(?s)`((?:perflab|--)[^`]*)`").FindAllStringSubmatch(regexp.MustCompile("(?s)```.*?```").ReplaceAllString(read("../../docs/fleet.md"), ""), -1) {
+		text := strings.TrimPrefix(strings.ReplaceAll(inline[1], "\n", " "), "perflab ")
+		in := run
+		if strings.HasPrefix(text, "--") {
+			text, in = strings.Fields(text)[0], others // what it is given is told elsewhere
+		}
+		commands++
+		want := words(regexp.MustCompile(` (N|DIR)\b`).ReplaceAllString(text, ""))
+		if !slices.ContainsFunc(in, func(got []string) bool {
+			return !slices.ContainsFunc(want, func(w string) bool { return !slices.Contains(got, w) })
+		}) {
+			t.Errorf("no script runs %q, which stands in a sentence", inline[1])
 		}
 	}
 	if commands < 6 {

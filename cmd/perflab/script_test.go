@@ -36,6 +36,7 @@ var commands = map[string]func(*testscript.TestScript, bool, []string){
 	"interrupt": interrupt,
 	"noengines": noengines,
 	"lines":     lines,
+	"natsd":     natsd,
 	"unpack":    unpack,
 	"until":     untilPrinted,
 	"waitfor":   waitfor,

@@ -23,6 +23,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 // meeting is a server with whatever it takes to get identities on it.
@@ -616,6 +617,16 @@ func TestLeases(t *testing.T) {
 			t.Errorf("a dead holder comes back: %v", err)
 		}
 	})
+}
+
+// TestOldServer: a NATS server that ends no lease by itself is refused by a sentence that says which one is needed.
+func TestOldServer(t *testing.T) {
+	m := outsideServer(t)
+	c := connected(t, m.leader(t), DialOptions{})
+	err := c.stored(jetstream.ErrLimitMarkerTTLNotSupported)
+	if want := "the hub is NATS server " + server.VERSION + ", and leases need one of 2.11 or later"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %s", err, want)
+	}
 }
 
 func TestNumbersGrow(t *testing.T) {

@@ -10,6 +10,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
+// leastNATS is the first version whose messages can each have a time to live.
+const leastNATS = "2.11"
+
 const (
 	bucket       = "fleet"       // of leases and numbers
 	stream       = "FLEET_FILES" // of files
@@ -51,6 +54,8 @@ func (c depot) makeStores(ctx context.Context, room int64) error {
 func (c *Conn) stored(err error) error {
 	e, ok := errors.AsType[*jetstream.APIError](err)
 	switch {
+	case errors.Is(err, jetstream.ErrLimitMarkerTTLNotSupported):
+		return fmt.Errorf("the hub is NATS server %s, and leases need one of %s or later, which ends each by its own time: use a newer one", c.nats.ConnectedServerVersion(), leastNATS)
 	case ok && e.Code == 503, errors.Is(err, jetstream.ErrNoStreamResponse), errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
 		return fmt.Errorf("the hub cannot store anything: make room on its disk and start it again (a server that is not perflab's needs JetStream): %w", err)
 	case errors.Is(err, context.DeadlineExceeded):
