@@ -3,6 +3,8 @@ package bench
 import (
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 
 	"perflab/internal/gauge"
@@ -45,9 +47,35 @@ func (e *WrongLoadError) Error() string {
 	return fmt.Sprintf("%s is the run of load %d, and not of load %d", e.Dir, e.Is, e.Wants)
 }
 
+// StudyRunError says that a directory is one of a study, which measures a trial that was cut off again.
+type StudyRunError struct{ Dir, Study string }
+
+func (e *StudyRunError) Error() string {
+	return fmt.Sprintf("%s is a run of the study in %s, which measures that trial again when it goes on: name another directory", e.Dir, e.Study)
+}
+
+// studyOf is the directory of the study that a run directory is in; "" for none.
+func studyOf(dir string) string {
+	const levels = 6 // of a study's directories, and more
+	at, err := filepath.Abs(dir)
+	if err != nil {
+		return ""
+	}
+	for range levels {
+		at = filepath.Dir(at)
+		if _, err := os.Stat(filepath.Join(at, rundir.JournalFile)); err == nil {
+			return at
+		}
+	}
+	return ""
+}
+
 // OpenLate begins. Where DIR.tmp is there it is completed; else the directory is new, with the calls of a
 // directory of the same load, where with names one, and else with the header, which the agents got with the load.
 func OpenLate(dir, with string, epoch uint64, h *result.Header) (*Late, error) {
+	if s := studyOf(dir); s != "" {
+		return nil, &StudyRunError{dir, s}
+	}
 	l := &Late{dir: dir, seen: map[int]bool{}, agents: map[int]int{}}
 	cut, err := openOf(dir, epoch)
 	if err != nil {
@@ -85,8 +113,11 @@ func OpenLate(dir, with string, epoch uint64, h *result.Header) (*Late, error) {
 	return l, nil
 }
 
-// CutOff reports whether DIR.tmp is the run of a load that was cut off.
+// CutOff reports whether DIR.tmp is the run of a load that was cut off, and can be completed.
 func CutOff(dir string, epoch uint64) bool {
+	if studyOf(dir) != "" {
+		return false
+	}
 	h, err := rundir.ReadHeader(dir + ".tmp")
 	return err == nil && h.Fleet != nil && h.Fleet.Epoch == epoch
 }

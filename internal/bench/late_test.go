@@ -2,6 +2,8 @@ package bench
 
 import (
 	"encoding/json"
+	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -42,6 +44,20 @@ func TestLate(t *testing.T) {
 		if c.Text != "" || strings.Contains(c.Error, secret) || c.Error == "again" {
 			t.Errorf("%+v", c)
 		}
+	}
+	study := t.TempDir()
+	if err := os.WriteFile(filepath.Join(study, rundir.JournalFile), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	of := filepath.Join(study, "trials", "003", "a")
+	w, err := rundir.Create(of, h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Abandon()
+	var inStudy *StudyRunError
+	if _, err := OpenLate(of, "", 2, &h); !errors.As(err, &inStudy) || inStudy.Study != study || CutOff(of, 2) {
+		t.Errorf("a run of a study: %v", err)
 	}
 	if _, err := OpenLate(filepath.Join(t.TempDir(), "run"), "", 2, nil); err == nil || !strings.Contains(err.Error(), "no agent has the header") {
 		t.Error(err)

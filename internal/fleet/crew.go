@@ -201,6 +201,9 @@ func (x *run) prepare(ctx context.Context) error {
 		x.tell(order.Stop)
 		return err
 	}
+	for _, w := range x.all {
+		w.note(x.l.now() + ahead)
+	}
 	if err := x.job.Ready(x.fleet()); err != nil {
 		x.tell(order.Stop)
 		return err

@@ -90,6 +90,21 @@ func (w *member) ask(ctx context.Context) error {
 	return nil
 }
 
+// note writes into the agent's part of the header how far its clock is off at the start of the load, for a leader that does not
+// live to say what was found later.
+func (w *member) note(start time.Duration) {
+	w.clocks.Lock()
+	offset, bound, ok := w.track.At(start)
+	fit := w.track.Fit()
+	w.clocks.Unlock()
+	if !ok {
+		return // the start says so
+	}
+	w.x.mu.Lock()
+	defer w.x.mu.Unlock()
+	w.agent.Offset = &generator.Offset{Offset: offset, Bound: bound, DriftPPM: fit.DriftPPM, Exchanges: fit.Exchanges}
+}
+
 // errOther says that who answers is not the process that prepared.
 var errOther = errors.New("the agent was started anew")
 
@@ -214,6 +229,7 @@ func (w *member) conclude() {
 	defer w.clocks.Unlock()
 	offset, bound, ok := w.track.At(w.x.begin)
 	if !ok {
+		a.Offset = nil
 		if a.Lost == "" {
 			a.Lost = "its clock stepped, so that nobody knows when its calls were"
 		}

@@ -220,6 +220,44 @@ func TestLostNode(t *testing.T) {
 	}
 }
 
+// TestLostTrialAgain: the trial of a machine that is lost in the middle of it says nothing about its configuration. In the
+// confirmation it is made good for on another machine; in the search its configuration is as open as it was, and is mostly proposed
+// again.
+func TestLostTrialAgain(t *testing.T) {
+	t.Parallel()
+	for _, confirming := range []bool{false, true} {
+		proposed := 0
+		for seed := range uint64(6) {
+			f := world(seed)
+			end := onNodes(t, f, seed, machines)
+			var lost Proposal
+			asked, _ := playNodes(raceOn(t, f, Budget{Trials: 40}, "a", "b", "c"), func(p Proposal) Observation {
+				if lost.Trial == 0 && p.Node == "b" && p.Stage != BaselineStage && (p.Stage == ConfirmStage) == confirming {
+					lost = p
+				}
+				if lost.Trial > 0 && p.Node == "b" {
+					return Observation{Status: Failed, Reason: "node b was not heard of for 10s", Lost: true, Seconds: 5}
+				}
+				return end(p)
+			})
+			again := slices.IndexFunc(asked, func(p Proposal) bool {
+				return p.Trial > lost.Trial && p.Pass == lost.Pass && p.Config.key() == lost.Config.key()
+			})
+			switch {
+			case lost.Trial == 0:
+				t.Fatalf("seed %d: no trial is lost", seed)
+			case again >= 0 && asked[again].Node != "b":
+				proposed++
+			case confirming || again >= 0:
+				t.Errorf("seed %d: trial %d of the machine that was lost is not made good for on another", seed, lost.Trial)
+			}
+		}
+		if proposed < 4 {
+			t.Errorf("confirming %v: in %d of 6 races the trial is proposed again", confirming, proposed)
+		}
+	}
+}
+
 // TestStrata: launches of another stratum direct the search, and confirm nothing.
 func TestStrata(t *testing.T) {
 	t.Parallel()
