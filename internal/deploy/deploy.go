@@ -252,6 +252,7 @@ type DiedError struct {
 	Last    []string     // last lines of the log
 	Log     string       // path of the log, if any
 	Failure logs.Failure // that Reason is of
+	Help    string       // what to do, where more is known than what the log says
 }
 
 func (e *DiedError) Error() string {
@@ -271,6 +272,9 @@ func (e *DiedError) Error() string {
 
 // Hint says where to look.
 func (e *DiedError) Hint() string {
+	if e.Help != "" {
+		return e.Help
+	}
 	h := "read its log " + e.Log
 	if e.Reason == "" && strings.Contains(e.Status, "killed") {
 		h += "; the kernel ends processes this way when the machine's memory runs out (see dmesg)"

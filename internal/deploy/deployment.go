@@ -132,11 +132,7 @@ func (d *deployment) end() error {
 	if d.Forwarded {
 		return nil
 	}
-	bases := d.Targets()
-	for _, e := range d.engines {
-		bases = append(bases, e.URL)
-	}
-	for _, base := range bases {
+	for _, base := range d.bases() {
 		if addr, served := stillServed(base); served {
 			return &InfraError{
 				Op:   "stop " + d.spec.name(),
@@ -146,6 +142,22 @@ func (d *deployment) end() error {
 		}
 	}
 	return nil
+}
+
+// bases are the URLs of what serves, but those that are ports of perflab's own.
+func (d *deployment) bases() (out []string) {
+	add := func(m *member, base string) {
+		if f, ok := m.Running.(Forwarder); !ok || !f.Forwarded() {
+			out = append(out, base)
+		}
+	}
+	for i, m := range d.fronts {
+		add(m, d.targets[i])
+	}
+	for i, m := range d.serving {
+		add(m, d.engines[i].URL)
+	}
+	return out
 }
 
 // stillServed reports whether something accepts connections where a replica did.
