@@ -99,7 +99,7 @@ func (f *renderFlags) add(fs *pflag.FlagSet) {
 	fs.IntVar(&f.Port, "port", 8000, "port of the first replica; the others have the next ones")
 	fs.DurationVar(&f.Ready, "ready-timeout", 15*time.Minute, "how long replicas may take to become ready")
 	fs.StringArrayVar(&f.Images, "image", nil, "container image, of a study with several engines ENGINE=IMAGE for each; router=IMAGE of the router before prefill and decode engines; repeatable (default: the study's; for vLLM and SGLang of a known version the project's own)")
-	fs.StringArrayVar(&f.Mounts, "mount", nil, "SOURCE:TARGET[:ro], a directory for the containers; repeatable (a model's path is mounted anyway)")
+	fs.StringArrayVar(&f.Mounts, "mount", nil, "SOURCE:TARGET[:ro], a directory for the containers, in kubernetes also claim:NAME:TARGET[:ro] and image:REFERENCE:TARGET; repeatable (a model's path is mounted anyway)")
 	fs.StringVar(&f.ShmSize, "shm-size", "", "of /dev/shm, such as 32g (default: the host's; kubernetes 32g)")
 	fs.StringArrayVar(&f.Ulimits, "ulimit", nil, "NAME=VALUE, such as memlock=-1; repeatable; compose")
 	fs.StringVar(&f.Partition, "partition", "", "slurm")
