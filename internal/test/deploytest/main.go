@@ -8,7 +8,6 @@ import (
 	"runtime/pprof"
 	"strconv"
 	"strings"
-	"testing"
 	"time"
 )
 
@@ -17,7 +16,7 @@ const crowd = 10
 
 // Main runs a package's tests, more at once than there are processors unless -parallel says
 // how many, and looks for goroutines that they leave.
-func Main(m *testing.M) int {
+func Main(m interface{ Run() int }) int {
 	widen()
 	code := m.Run()
 	if left := goroutines(); code == 0 && left != "" {
