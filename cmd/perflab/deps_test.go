@@ -125,7 +125,7 @@ var tests = map[string]map[string]string{
 // other may, and no dependency is absent here. A nil list stands for the tests
 // and the test kits.
 var modules = map[string][]string{
-	"go.yaml.in/yaml/v4":                       {"study", "engine", "deploy/render", "web/allow"},
+	"go.yaml.in/yaml/v4":                       {"study", "engine", "deploy/render", "deploy/kube", "web/allow"},
 	"github.com/invopop/jsonschema":            nil,
 	"github.com/spf13/cobra":                   {"cli", "cli/console", "cli/library", "cli/machines", "cli/measure", "cli/plan", "cli/read", "perflab/scripts/release"},
 	"github.com/spf13/pflag":                   {"cli", "cli/console", "cli/flagset", "cli/library", "cli/machines", "cli/measure", "cli/plan", "cli/read"},
@@ -142,10 +142,11 @@ var modules = map[string][]string{
 	"github.com/nats-io/nats-server/v2":        {"fleet/bus"},
 	"github.com/nats-io/nats.go":               {"fleet/bus"},
 	"github.com/nats-io/nkeys":                 {"fleet/bus"},
-	"k8s.io/api":                               nil,
-	"k8s.io/apimachinery":                      nil,
-	"k8s.io/client-go":                         nil,
+	"k8s.io/api":                               {"deploy/kube", "test/kubetest"},
+	"k8s.io/apimachinery":                      {"deploy/kube", "test/kubetest"},
+	"k8s.io/client-go":                         {"deploy/kube", "test/kubetest"},
 	"k8s.io/cri-streaming":                     nil,
+	"k8s.io/streaming":                         {"deploy/kube"},
 	"github.com/google/go-cmp":                 nil,
 	"github.com/yuin/goldmark":                 nil,
 	"github.com/rogpeppe/go-internal":          nil,

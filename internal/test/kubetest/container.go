@@ -250,6 +250,8 @@ func (c *container) command(argv, env []string) (*exec.Cmd, error) {
 	cmd := exec.Command(program, argv[1:]...)
 	cmd.Args[0] = argv[0]
 	cmd.Dir = dir
+	// What the head leaves behind may hold its output open, and ends with it.
+	cmd.WaitDelay = time.Second
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "HOSTNAME=" + c.pod.object.Name}, append(slices.Clone(env), c.marker())...)
 	return cmd, nil
 }
