@@ -30,6 +30,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -95,6 +96,12 @@ func Start(t testing.TB) *Cluster {
 	ctx, cancel := context.WithCancel(context.Background())
 	c.ctx = ctx
 	t.Cleanup(func() {
+		c.mu.Lock()
+		nodes := slices.Clone(c.nodes)
+		c.mu.Unlock()
+		for _, n := range nodes {
+			n.Stop()
+		}
 		cancel()
 		c.work.Wait()
 		c.door.shut()

@@ -40,7 +40,7 @@ type Node struct {
 }
 
 // Node adds a machine to the test's cluster, with labels KEY=VALUE. Pods of the test's
-// namespaces alone run on it. It ends with the test. Its name in the cluster, Node.Name, begins
+// namespaces alone run on it. It ends with the test, after the test's namespaces. Its name in the cluster, Node.Name, begins
 // with the test's.
 func (c *Cluster) Node(t testing.TB, name string, has Resources, labels ...string) *Node {
 	t.Helper()
@@ -51,13 +51,12 @@ func (c *Cluster) Node(t testing.TB, name string, has Resources, labels ...strin
 	if n.server, err = serveKubelet(n); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(n.Stop)
-	if err := n.register(has, labels); err != nil {
-		t.Fatal(err)
-	}
 	c.mu.Lock()
 	c.nodes = append(c.nodes, n)
 	c.mu.Unlock()
+	if err := n.register(has, labels); err != nil {
+		t.Fatal(err)
+	}
 	n.work.Go(n.watch)
 	return n
 }

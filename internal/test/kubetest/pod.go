@@ -30,19 +30,21 @@ type pod struct {
 	ctx        context.Context // of what the pod runs: ends when it is to end
 	cancel     context.CancelCauseFunc
 
-	mu        sync.Mutex
-	reason    string // why the kubelet ended it
-	deleting  bool
-	grace     time.Duration // between asking and killing
-	begun     metav1.Time
-	pending   string // why nothing has begun: a reason of waiting
-	message   string
-	ready     map[corev1.PodConditionType]corev1.PodCondition
-	published chan struct{} // closed when no more is told of the pod
+	mu          sync.Mutex
+	reason      string // why the kubelet ended it
+	deleting    bool
+	grace       time.Duration // between asking and killing
+	begun       metav1.Time
+	pending     string // why nothing has begun: a reason of waiting
+	message     string
+	initialized bool
+	ready       map[corev1.PodConditionType]corev1.PodCondition
+	published   chan struct{} // closed when no more is told of the pod
 }
 
-// errDeleted and errKilled are why a pod's containers end.
+// errDeleted, errKilled and errDone are why a pod's containers end.
 var (
+	errDone    = errors.New("the containers beside which it ran have ended")
 	errDeleted = errors.New("the pod is deleted")
 	errKilled  = errors.New("the pod is killed")
 )
@@ -104,12 +106,15 @@ func (p *pod) vanish() {
 	p.kill("")
 }
 
-// graceful says how long containers may take to end.
-func (p *pod) graceful() time.Duration {
+// graceful says how long a container may take to end, by why it ends.
+func (p *pod) graceful(why error) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if errors.Is(context.Cause(p.ctx), errDeleted) {
+	switch {
+	case errors.Is(why, errDeleted):
 		return p.grace
+	case errors.Is(why, errDone):
+		return time.Duration(*p.object.Spec.TerminationGracePeriodSeconds) * time.Second // the API server sets it
 	}
 	return 0
 }
@@ -139,14 +144,17 @@ func (p *pod) live() {
 	p.mu.Lock()
 	p.pending = "PodInitializing"
 	p.mu.Unlock()
-	var running sync.WaitGroup
-	defer running.Wait()
+	var beside, running sync.WaitGroup
+	defer beside.Wait()
+	defer p.endSidecars()
 	for _, c := range p.containers {
 		c.mounts = mounts
-		if !c.init || c.sidecar() {
-			continue
-		}
-		if !c.run() {
+		switch {
+		case !c.init:
+		case c.sidecar():
+			beside.Go(func() { c.run() })
+			eventually(c.ctx, 1<<62, c.begun)
+		case !c.run():
 			return
 		}
 	}
@@ -154,8 +162,18 @@ func (p *pod) live() {
 	p.pending = "ContainerCreating"
 	p.mu.Unlock()
 	for _, c := range p.containers {
-		if !c.init || c.sidecar() {
+		if !c.init {
 			running.Go(func() { c.run() })
+		}
+	}
+	running.Wait()
+}
+
+// endSidecars ends what runs beside the containers, which have ended.
+func (p *pod) endSidecars() {
+	for _, c := range p.containers {
+		if c.sidecar() {
+			c.cancel(errDone)
 		}
 	}
 }
