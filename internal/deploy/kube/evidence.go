@@ -113,8 +113,17 @@ type Place struct {
 	Forward bool     `json:"forward,omitempty"` // reached through the API server, which is no way for a measurement
 }
 
+var _ Placed = (*deployment)(nil)
+
+// Placed is a deployment that knows where it runs.
+type Placed interface {
+	Places() []Place
+}
+
 // Places are where the pods of the deployment run, leaders and workers.
-func (d *deployment) Places(ctx context.Context) (out []Place) {
+func (d *deployment) Places() (out []Place) {
+	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
+	defer cancel()
 	d.host.mu.Lock()
 	runs, l := slices.Clone(d.host.runs), d.host.launch
 	d.host.mu.Unlock()

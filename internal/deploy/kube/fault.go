@@ -41,6 +41,8 @@ func (c *cluster) explain(op string, err error) error {
 		e.Help = "the cluster lacks this kind of object: for replicas over several machines install LeaderWorkerSet, see perflab kube check"
 	case apierrors.IsForbidden(err) || refusalText.MatchString(status.Message):
 		return refused(op, status.Message)
+	case mistyped(status):
+		e.Help = "correct what the study says of the pods: the cluster does not take it"
 	case apierrors.IsTooManyRequests(err) || status.Code >= http.StatusInternalServerError:
 		e.Lasting, e.Help = false, "the API server has too much to do, or is not well: see kubectl get --raw /readyz"
 	case apierrors.IsInvalid(err) || apierrors.IsBadRequest(err):

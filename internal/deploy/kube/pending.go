@@ -316,7 +316,11 @@ func (w *waiting) refusal(ctx context.Context) error {
 			}
 		}
 	default:
-		events, err := w.events(ctx, w.name)
+		maker := w.name
+		if w.kind == jobKind {
+			maker = w.launch.name
+		}
+		events, err := w.events(ctx, maker)
 		if err != nil {
 			return nil
 		}
