@@ -202,6 +202,9 @@ func unreachable(err error) bool {
 	if _, ok := statusOfAPI(err); ok || err == nil {
 		return false
 	}
+	if credentials(err) || untrusted(err) {
+		return false
+	}
 	_, ok := errors.AsType[*url.Error](err)
 	return ok || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, context.DeadlineExceeded)
 }

@@ -168,6 +168,25 @@ func TestQueue(t *testing.T) {
 	}
 }
 
+// TestQueuePreempts: a queue that takes the place of an engine back has ended it.
+func TestQueuePreempts(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	q := p.Queue(t, p.namespace, "team")
+	q.Admit(t)
+	d := deploytest.Start(t, p.runtime(t, func(s *kube.Settings) { s.Queue = "team" }), deploytest.Spec(t, deploytest.Ready))
+	q.Preempt(t)
+	select {
+	case <-d.Done():
+	case <-time.After(time.Minute):
+		t.Fatal("the end goes unnoticed")
+	}
+	e, ok := errors.AsType[*deploy.DiedError](d.Err())
+	if !ok || !strings.Contains(e.Status, "the queue took its place back (Preempted to accommodate") || !strings.Contains(e.Hint(), "start again when it is free") {
+		t.Errorf("Err is %v", d.Err())
+	}
+}
+
 // hub is an image whose client of the hub writes what it is asked for.
 const hub = `#!/bin/sh
 echo "downloading $2 with $HF_TOKEN"

@@ -2,12 +2,19 @@ package kube_test
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/pem"
 	"errors"
+	"maps"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	yaml "go.yaml.in/yaml/v4"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -126,6 +133,69 @@ var refusals = []struct {
 		name: "NamespaceMissing", change: func(s *kube.Settings) { s.Namespace = "no-such-namespace" },
 		says: []string{`"no-such-namespace" not found`}, help: "kubectl create namespace", lasting: true,
 	},
+}
+
+// TestKubeconfigs: what is wrong with a kubeconfig is said at once, and where.
+func TestKubeconfigs(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	whole, err := os.ReadFile(p.Kubeconfig(t, kubetest.Admin))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var config map[string]any
+	if err := yaml.Unmarshal(whole, &config); err != nil {
+		t.Fatal(err)
+	}
+	set := func(list, entry, key string, value any) string {
+		all, _ := config[list].([]any)
+		first, _ := all[0].(map[string]any)
+		changed, _ := first[entry].(map[string]any)
+		changed = maps.Clone(changed)
+		changed[key] = value
+		if key == "exec" {
+			changed = map[string]any{key: value}
+		}
+		other := maps.Clone(config)
+		other[list] = []any{map[string]any{"name": first["name"], entry: changed}}
+		b, err := yaml.Marshal(other)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	for _, c := range []struct{ name, config, says, help string }{
+		{"NoCredentials", set("users", "user", "exec", map[string]any{"apiVersion": "client.authentication.k8s.io/v1", "command": "no-such-login", "interactiveMode": "Never"}), "no-such-login", "log in again"},
+		{"Token", set("users", "user", "token", "wrong"), "does not know who asks", "log in again"},
+		{"Authority", set("clusters", "cluster", "certificate-authority-data", otherAuthority(t)), "is not trusted", "certificate-authority"},
+		{"NoYAML", "clusters: [", "", "kubeconfig"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "kubeconfig")
+			if err := os.WriteFile(path, []byte(c.config), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			r := p.runtime(t, func(s *kube.Settings) { s.Kubeconfig = path })
+			_, err := r.Start(t.Context(), deploytest.Spec(t, deploytest.Ready))
+			e, ok := errors.AsType[*deploy.InfraError](err)
+			if !ok || !strings.Contains(e.Error(), c.says) || !strings.Contains(e.Hint(), c.help) || !e.Lasting {
+				t.Errorf("start: %v, want %q (%q)", err, c.says, c.help)
+			}
+			findings, err := kube.Check(t.Context(), r.Settings, deploy.Spec{})
+			if err != nil || len(findings) != 1 || findings[0].Check != kube.CheckAPI || findings[0].OK || !strings.Contains(findings[0].Help, c.help) {
+				t.Errorf("check: %+v, %v", findings, err)
+			}
+		})
+	}
+}
+
+// otherAuthority is a certificate that has signed nothing of the cluster's.
+func otherAuthority(t *testing.T) string {
+	t.Helper()
+	s := httptest.NewTLSServer(nil)
+	defer s.Close()
+	return base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}))
 }
 
 // pulls makes the image one that cannot be pulled.
@@ -307,6 +377,22 @@ func TestRestart(t *testing.T) {
 	if !ok || !strings.Contains(e.Error(), "exit status 1") || !slices.Equal(e.Last, []string{deploytest.Hello, deploytest.CrashLine}) {
 		t.Errorf("start: %v with %q", err, e.Last)
 	}
+}
+
+// TestPortTaken: where another has the port, as on the network of the node, the deployment is started
+// again on others, and the first leaves nothing.
+func TestPortTaken(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	s := deploytest.Spec(t, deploytest.Taken)
+	d := deploytest.Start(t, p.runtime(t), s)
+	if pods := p.pods(t); len(pods) != 1 {
+		t.Errorf("pods %v, want one", pods)
+	}
+	if err := d.Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
+	deploytest.NothingLeft(t, s, 2)
 }
 
 // TestSlowPull: the pull of an image is told, and takes none of the time that a start has.

@@ -101,8 +101,11 @@ var disruptions = map[string][2]string{
 	nodeLost:                 {"its node does not answer", "see kubectl describe node, or use another node"},
 	"NodeShutdown":           {"its node was shut down", "start again on another node"},
 	"Terminated":             {"its node was shut down", "start again on another node"},
-	"WorkloadEvicted":        {"the queue took its place back", "the queue gave its quota to others: start again when it is free"},
+	takenByQueue:             {"the queue took its place back", "the queue gave its quota to others: start again when it is free, or use a queue of higher priority"},
 }
+
+// takenByQueue is Kueue's condition of a pod that it ends.
+const takenByQueue = "TerminationTarget"
 
 // takenAway says why a pod was taken from its engine, whatever the engine did.
 func takenAway(p seen) (o outcome, ok bool) {
@@ -112,8 +115,12 @@ func takenAway(p seen) (o outcome, ok bool) {
 	reason, message := p.Status.Reason, p.Status.Message
 	if _, known := disruptions[reason]; !known {
 		for _, c := range p.Status.Conditions {
-			if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {
+			switch {
+			case c.Status != corev1.ConditionTrue:
+			case c.Type == corev1.DisruptionTarget:
 				reason, message = c.Reason, c.Message
+			case c.Type == takenByQueue:
+				reason, message = takenByQueue, c.Message
 			}
 		}
 	}
