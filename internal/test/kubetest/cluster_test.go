@@ -83,6 +83,45 @@ func TestLeft(t *testing.T) {
 	}
 }
 
+// recorder is a test that only takes note of what fails and of what is to be done at its end.
+type recorder struct {
+	testing.TB
+	failures []string
+	cleanups []func()
+}
+
+func (r *recorder) Errorf(format string, args ...any) {
+	r.failures = append(r.failures, fmt.Sprintf(format, args...))
+}
+
+func (r *recorder) Cleanup(f func()) { r.cleanups = append(r.cleanups, f) }
+
+// TestLeftBehind has a test fail that leaves something in its namespace.
+func TestLeftBehind(t *testing.T) {
+	t.Parallel()
+	c := Start(t)
+	r := &recorder{TB: t}
+	ns := c.Namespace(r)
+	made := object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": "flags"}, "data": object{"a": "b"}}
+	if _, err := c.plane.api.make(t.Context(), configKind, ns, made); err != nil {
+		t.Fatal(err)
+	}
+	if left := c.Left(t, ns, 0); len(left) > 0 {
+		t.Errorf("what the test makes itself is left: %q", left)
+	}
+	made["metadata"].(object)["name"] = "other"
+	if _, err := through(t, c, Admin).Resource(configKind).Namespace(ns).Create(t.Context(), as(t, made), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	c.patience = 0
+	for _, f := range r.cleanups {
+		f()
+	}
+	if want := "left in namespace " + ns + ": ConfigMap other"; len(r.failures) != 1 || r.failures[0] != want {
+		t.Errorf("the test fails with %q, not %q", r.failures, want)
+	}
+}
+
 // deployment is one of a pod of one container.
 func deployment(container, labels object) object {
 	pod := onePod("", container)

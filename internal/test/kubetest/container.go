@@ -272,33 +272,42 @@ func (c *container) command(argv, env []string) (*exec.Cmd, error) {
 			return nil, err
 		}
 	}
-	program, err := lookPath(argv[0], env, dir)
+	program, err := lookPath(argv[0], c.path(env), dir)
 	if err != nil {
 		return nil, err
 	}
 	cmd := exec.Command(program, argv[1:]...)
 	cmd.Args[0] = argv[0]
 	cmd.Dir = dir
-	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "HOSTNAME=" + c.pod.object.Name}, append(slices.Clone(env), c.marker())...)
+	cmd.Env = append([]string{"HOME=" + home, "HOSTNAME=" + c.pod.object.Name}, append(slices.Clone(env), "PATH="+c.path(env), c.marker())...)
 	return cmd, nil
 }
 
+// path is where the container's programs are looked for.
+func (c *container) path(env []string) string {
+	path := cmp.Or(lookup(env, "PATH"), os.Getenv("PATH"))
+	if own := c.pod.node.c.image(c.spec.Image).Programs; own != "" {
+		path = own + string(filepath.ListSeparator) + path
+	}
+	return path
+}
+
 // lookPath finds a program as the container's runtime does.
-func lookPath(name string, env []string, dir string) (string, error) {
+func lookPath(name, path, dir string) (string, error) {
 	if strings.Contains(name, "/") {
-		path := name
-		if !filepath.IsAbs(path) {
-			path = filepath.Join(dir, path)
+		program := name
+		if !filepath.IsAbs(program) {
+			program = filepath.Join(dir, program)
 		}
-		if _, err := os.Stat(path); err != nil {
+		if _, err := os.Stat(program); err != nil {
 			return "", fmt.Errorf("exec: %q: stat %s: no such file or directory", name, name)
 		}
-		return path, nil
+		return program, nil
 	}
-	for _, d := range filepath.SplitList(cmp.Or(lookup(env, "PATH"), os.Getenv("PATH"))) {
-		path := filepath.Join(d, name)
-		if info, err := os.Stat(path); err == nil && !info.IsDir() && info.Mode()&0o111 != 0 {
-			return path, nil
+	for _, d := range filepath.SplitList(path) {
+		program := filepath.Join(d, name)
+		if info, err := os.Stat(program); err == nil && !info.IsDir() && info.Mode()&0o111 != 0 {
+			return program, nil
 		}
 	}
 	return "", fmt.Errorf("exec: %q: executable file not found in $PATH", name)

@@ -60,6 +60,8 @@ type Cluster struct {
 	door  *door
 	ctx   context.Context // the test's work; ends before the door
 	work  sync.WaitGroup
+	// How long what is about to go from a namespace may take at the test's end.
+	patience time.Duration
 
 	mu         sync.Mutex
 	namespaces []string
@@ -83,7 +85,7 @@ func Start(t testing.TB) *Cluster {
 		t.Fatal(err)
 	}
 	c := &Cluster{
-		plane: p, id: fmt.Sprintf("t%d", tenants.Add(1)),
+		plane: p, patience: patience, id: fmt.Sprintf("t%d", tenants.Add(1)),
 		users: map[string]string{Admin: p.token}, images: map[string]Image{},
 	}
 	c.dir = filepath.Join(p.dir, c.id)
@@ -170,15 +172,13 @@ type Request struct{ Agent, Method, Path string }
 
 func (r Request) String() string { return strings.Join([]string{r.Agent, r.Method, r.Path}, " ") }
 
-// eventually asks until f says yes; false: not before the time was up, or ctx ended.
+// eventually asks, ever more seldom, until f says yes; false: not before the time was up, or ctx ended.
 func eventually(ctx context.Context, limit time.Duration, f func() bool) bool {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for !f() {
+	for pause := 10 * time.Millisecond; !f(); pause = min(2*pause, 200*time.Millisecond) {
 		select {
-		case <-tick.C:
+		case <-time.After(pause):
 		case <-timer.C:
 			return f()
 		case <-ctx.Done():
