@@ -24,13 +24,14 @@ const markerKey = "KUBETEST_CONTAINER"
 
 // container is one of a pod, over all its restarts.
 type container struct {
-	pod    *pod
-	spec   corev1.Container
-	init   bool
-	id     string
-	mounts map[string]string // directories of volumes by their names
-	ctx    context.Context   // of what the container runs: ends when it is to end
-	cancel context.CancelCauseFunc
+	pod     *pod
+	spec    corev1.Container
+	init    bool
+	id      string
+	mounts  map[string]string // directories of volumes by their names
+	ctx     context.Context   // of what the container runs: ends when it is to end
+	cancel  context.CancelCauseFunc
+	devices []device
 
 	mu            sync.Mutex
 	state, last   corev1.ContainerState
@@ -130,6 +131,9 @@ func (c *container) once() (code int, ran bool) {
 	c.attend(cmd, out)
 	code = exitCode(cmd.ProcessState)
 	t := corev1.ContainerStateTerminated{ExitCode: int32(code), Reason: "Error", StartedAt: begun}
+	if code != 0 && c.spec.TerminationMessagePolicy == corev1.TerminationMessageFallbackToLogsOnError {
+		t.Message = c.log.last(2048)
+	}
 	c.mu.Lock()
 	oom := c.oom
 	c.oom, c.cmd = false, nil

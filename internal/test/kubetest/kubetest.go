@@ -16,6 +16,9 @@
 // place in it: pods of its namespaces run on its nodes alone, and it reaches the API server by
 // a door of its own, which Away closes and FailWith makes fail.
 //
+// A container has the devices that it asks for by number, and those of NVIDIA by the variable of
+// its plugin.
+//
 // What a kubelet here lacks: namespaces and limits of the kernel (a container sees this
 // machine's files, network and process ids; every pod has the address 127.0.0.1), and images
 // (a container runs its command; what its image does is said by Image). A mounted volume is a

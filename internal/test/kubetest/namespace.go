@@ -2,7 +2,9 @@ package kubetest
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -123,7 +125,11 @@ func (c *client) listable(ctx context.Context) (kinds []schema.GroupVersionResou
 			at = "/api/" + v
 		}
 		var resources metav1.APIResourceList
-		if err := c.getJSON(ctx, at, &resources); err != nil {
+		err = c.getJSON(ctx, at, &resources)
+		if e, is := errors.AsType[*statusError](err); is && e.status == http.StatusNotFound {
+			continue // a group that was just made, or is about to go
+		}
+		if err != nil {
 			return nil, err
 		}
 		for _, r := range resources.APIResources {

@@ -133,8 +133,10 @@ func (p *pod) graceful(why error) time.Duration {
 func (p *pod) run() {
 	p.node.work.Go(p.publish)
 	p.update(p.object) // it may come to the kubelet being deleted
+	p.node.assign(p)
 	p.changed()
 	p.live()
+	p.node.release(p)
 	if p.ctx.Err() == nil {
 		<-p.ctx.Done() // it has come to its end by itself, and stays until it is deleted
 	}

@@ -115,7 +115,11 @@ func (c *container) try(ctx context.Context, p *corev1.Probe) error {
 	defer cancel()
 	switch {
 	case p.HTTPGet != nil:
-		return c.tryHTTP(ctx, p.HTTPGet)
+		port, err := c.portOf(p.HTTPGet.Port)
+		if err != nil {
+			return err
+		}
+		return tryHTTP(ctx, p.HTTPGet, port)
 	case p.Exec != nil:
 		return c.exec(ctx, p.Exec.Command, nil, nil, nil)
 	case p.TCPSocket != nil:
@@ -132,11 +136,8 @@ func (c *container) try(ctx context.Context, p *corev1.Probe) error {
 	return fmt.Errorf("kubetest does not know this kind of probe")
 }
 
-func (c *container) tryHTTP(ctx context.Context, get *corev1.HTTPGetAction) error {
-	port, err := c.portOf(get.Port)
-	if err != nil {
-		return err
-	}
+// tryHTTP asks a port and wants an answer below 400.
+func tryHTTP(ctx context.Context, get *corev1.HTTPGetAction, port int) error {
 	scheme := "http"
 	if get.Scheme == corev1.URISchemeHTTPS {
 		scheme = "https"
