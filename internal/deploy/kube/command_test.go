@@ -56,7 +56,7 @@ func TestForward(t *testing.T) {
 			t.Errorf("target answers %d", status)
 		}
 	}
-	if places := d.(kube.Placed).Places(); len(places) != 1 || !places[0].Forward {
+	if places := d.(kube.Placed).Places(t.Context()); len(places) != 1 || !places[0].Forward {
 		t.Errorf("places %+v, want one that is forwarded", places)
 	}
 	p.Away(t)()
@@ -88,7 +88,7 @@ func TestEvidence(t *testing.T) {
 	if got, ok := r.Resolved(); !ok || got != "registry.example/engines/fake@"+p.Digest(image) {
 		t.Errorf("image %q", got)
 	}
-	places := d.(kube.Placed).Places()
+	places := d.(kube.Placed).Places(t.Context())
 	if len(places) != 1 || places[0].Node != p.Name || places[0].UID == "" || places[0].Forward || !strings.Contains(places[0].Image, p.Digest(image)) {
 		t.Errorf("places %+v", places)
 	}

@@ -117,13 +117,11 @@ var _ Placed = (*deployment)(nil)
 
 // Placed is a deployment that knows where it runs.
 type Placed interface {
-	Places() []Place
+	Places(ctx context.Context) []Place
 }
 
 // Places are where the pods of the deployment run, leaders and workers.
-func (d *deployment) Places() (out []Place) {
-	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
-	defer cancel()
+func (d *deployment) Places(ctx context.Context) (out []Place) {
 	d.host.mu.Lock()
 	runs, l := slices.Clone(d.host.runs), d.host.launch
 	d.host.mu.Unlock()

@@ -64,7 +64,7 @@ func (c *Cluster) webhook(t testing.TB, kind, namespace string, rule map[string]
 	_, err = c.plane.api.make(c.ctx, group, "", map[string]any{
 		"apiVersion": group.GroupVersion().String(), "kind": kind, "metadata": map[string]any{"name": name},
 		"webhooks": []any{map[string]any{
-			"name": webhookName, "sideEffects": "None", "admissionReviewVersions": []any{"v1"}, "rules": []any{rule, questions},
+			"name": webhookName, "sideEffects": "None", "timeoutSeconds": 30, "admissionReviewVersions": []any{"v1"}, "rules": []any{rule, questions},
 			"clientConfig":      map[string]any{"url": "https://" + l.Addr().String() + "/", "caBundle": c.plane.certs.authority},
 			"namespaceSelector": map[string]any{"matchLabels": map[string]any{"kubernetes.io/metadata.name": namespace}},
 		}},

@@ -83,6 +83,45 @@ func TestLeft(t *testing.T) {
 	}
 }
 
+// recorder is a test that only takes note of what fails and of what is to be done at its end.
+type recorder struct {
+	testing.TB
+	failures []string
+	cleanups []func()
+}
+
+func (r *recorder) Errorf(format string, args ...any) {
+	r.failures = append(r.failures, fmt.Sprintf(format, args...))
+}
+
+func (r *recorder) Cleanup(f func()) { r.cleanups = append(r.cleanups, f) }
+
+// TestLeftBehind has a test fail that leaves something in its namespace.
+func TestLeftBehind(t *testing.T) {
+	t.Parallel()
+	c := Start(t)
+	r := &recorder{TB: t}
+	ns := c.Namespace(r)
+	made := object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": "flags"}, "data": object{"a": "b"}}
+	if _, err := c.plane.api.make(t.Context(), configKind, ns, made); err != nil {
+		t.Fatal(err)
+	}
+	if left := c.Left(t, ns, 0); len(left) > 0 {
+		t.Errorf("what the test makes itself is left: %q", left)
+	}
+	made["metadata"].(object)["name"] = "other"
+	if _, err := through(t, c, Admin).Resource(configKind).Namespace(ns).Create(t.Context(), as(t, made), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	c.patience = 0
+	for _, f := range r.cleanups {
+		f()
+	}
+	if want := "left in namespace " + ns + ": ConfigMap other"; len(r.failures) != 1 || r.failures[0] != want {
+		t.Errorf("the test fails with %q, not %q", r.failures, want)
+	}
+}
+
 // deployment is one of a pod of one container.
 func deployment(container, labels object) object {
 	pod := onePod("", container)
@@ -133,6 +172,66 @@ func TestUser(t *testing.T) {
 	d = through(t, c, c.Account(t, ns, "default"))
 	if _, err := d.Resource(podKind).Namespace(ns).List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "system:serviceaccount:"+ns+":default") {
 		t.Errorf("list pods: %v, not forbidden", err)
+	}
+}
+
+// TestNodes has two tests' machines in one cluster, of which each test sees its own.
+func TestNodes(t *testing.T) {
+	t.Parallel()
+	c, other := Start(t), Start(t)
+	n := c.Node(t, "node-1", nil, "zone=a")
+	c.Node(t, "node-2", nil, "zone=b")
+	other.Node(t, "node-1", nil, "zone=a")
+	d := through(t, c, Admin).Resource(nodeKind)
+	for selector, want := range map[string]int{"": 2, "zone=a": 1} {
+		list, err := d.List(t.Context(), metav1.ListOptions{LabelSelector: selector})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(list.Items) != want || list.Items[0].GetName() != n.Name {
+			t.Errorf("with selector %q there are %d nodes, the first is %s", selector, len(list.Items), list.Items[0].GetName())
+		}
+	}
+}
+
+// TestJob has a Job of several pods, each of which knows its number, run to its end.
+func TestJob(t *testing.T) {
+	t.Parallel()
+	c := Start(t)
+	ns := c.Namespace(t)
+	c.Node(t, "node-1", nil)
+	spec := onePod("", shell("echo $JOB_COMPLETION_INDEX"))["spec"]
+	d := through(t, c, Admin).Resource(jobKind).Namespace(ns)
+	job := object{"apiVersion": "batch/v1", "kind": "Job", "metadata": object{"name": "agents"}, "spec": object{
+		"completionMode": "Indexed", "completions": 3, "parallelism": 3, "backoffLimit": 0, "template": object{"spec": spec},
+	}}
+	if _, err := d.Create(t.Context(), as(t, job), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if !eventually(t.Context(), soon, func() bool {
+		u, err := d.Get(t.Context(), "agents", metav1.GetOptions{})
+		if err != nil {
+			return false
+		}
+		indexes, _, _ := unstructured.NestedString(u.Object, "status", "completedIndexes")
+		return indexes == "0-2"
+	}) {
+		t.Error("the Job has not ended in time")
+	}
+	pods, err := c.plane.api.in(podKind, ns).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said strings.Builder
+	for _, u := range pods.Items {
+		said.WriteString(readLog(t, c, ns, u.GetName(), ""))
+	}
+	if lines := strings.Fields(said.String()); !slices.Equal(slices.Sorted(slices.Values(lines)), []string{"0", "1", "2"}) {
+		t.Errorf("the pods say %q", said.String())
+	}
+	background := metav1.DeletePropagationBackground
+	if err := d.Delete(t.Context(), "agents", metav1.DeleteOptions{PropagationPolicy: &background}); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -24,13 +24,14 @@ const markerKey = "KUBETEST_CONTAINER"
 
 // container is one of a pod, over all its restarts.
 type container struct {
-	pod    *pod
-	spec   corev1.Container
-	init   bool
-	id     string
-	mounts map[string]string // directories of volumes by their names
-	ctx    context.Context   // of what the container runs: ends when it is to end
-	cancel context.CancelCauseFunc
+	pod     *pod
+	spec    corev1.Container
+	init    bool
+	id      string
+	mounts  map[string]string // directories of volumes by their names
+	ctx     context.Context   // of what the container runs: ends when it is to end
+	cancel  context.CancelCauseFunc
+	devices []device
 
 	mu            sync.Mutex
 	state, last   corev1.ContainerState
@@ -130,6 +131,9 @@ func (c *container) once() (code int, ran bool) {
 	c.attend(cmd, out)
 	code = exitCode(cmd.ProcessState)
 	t := corev1.ContainerStateTerminated{ExitCode: int32(code), Reason: "Error", StartedAt: begun}
+	if code != 0 && c.spec.TerminationMessagePolicy == corev1.TerminationMessageFallbackToLogsOnError {
+		t.Message = c.log.last(2048)
+	}
 	c.mu.Lock()
 	oom := c.oom
 	c.oom, c.cmd = false, nil
@@ -272,7 +276,7 @@ func (c *container) command(argv, env []string) (*exec.Cmd, error) {
 			return nil, err
 		}
 	}
-	program, err := lookPath(argv[0], env, dir)
+	program, err := lookPath(argv[0], c.path(env), dir)
 	if err != nil {
 		return nil, err
 	}
@@ -281,26 +285,35 @@ func (c *container) command(argv, env []string) (*exec.Cmd, error) {
 	cmd.Dir = dir
 	// What the head leaves behind may hold its output open, and ends with it.
 	cmd.WaitDelay = time.Second
-	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "HOSTNAME=" + c.pod.object.Name}, append(slices.Clone(env), c.marker())...)
+	cmd.Env = append([]string{"HOME=" + home, "HOSTNAME=" + c.pod.object.Name}, append(slices.Clone(env), "PATH="+c.path(env), c.marker())...)
 	return cmd, nil
 }
 
+// path is where the container's programs are looked for.
+func (c *container) path(env []string) string {
+	path := cmp.Or(lookup(env, "PATH"), os.Getenv("PATH"))
+	if own := c.pod.node.c.image(c.spec.Image).Programs; own != "" {
+		path = own + string(filepath.ListSeparator) + path
+	}
+	return path
+}
+
 // lookPath finds a program as the container's runtime does.
-func lookPath(name string, env []string, dir string) (string, error) {
+func lookPath(name, path, dir string) (string, error) {
 	if strings.Contains(name, "/") {
-		path := name
-		if !filepath.IsAbs(path) {
-			path = filepath.Join(dir, path)
+		program := name
+		if !filepath.IsAbs(program) {
+			program = filepath.Join(dir, program)
 		}
-		if _, err := os.Stat(path); err != nil {
+		if _, err := os.Stat(program); err != nil {
 			return "", fmt.Errorf("exec: %q: stat %s: no such file or directory", name, name)
 		}
-		return path, nil
+		return program, nil
 	}
-	for _, d := range filepath.SplitList(cmp.Or(lookup(env, "PATH"), os.Getenv("PATH"))) {
-		path := filepath.Join(d, name)
-		if info, err := os.Stat(path); err == nil && !info.IsDir() && info.Mode()&0o111 != 0 {
-			return path, nil
+	for _, d := range filepath.SplitList(path) {
+		program := filepath.Join(d, name)
+		if info, err := os.Stat(program); err == nil && !info.IsDir() && info.Mode()&0o111 != 0 {
+			return program, nil
 		}
 	}
 	return "", fmt.Errorf("exec: %q: executable file not found in $PATH", name)

@@ -20,6 +20,7 @@ type Image struct {
 	Pull       func(ctx context.Context) error // pulls it: what it returns is the registry's answer; nil at once
 	Login      string                          // user:password that the registry wants in an image pull secret; "" none
 	Files      string                          // the directory that a volume of the image is
+	Programs   string                          // a directory of programs that its containers find before others, "" none
 }
 
 // Image describes an image.

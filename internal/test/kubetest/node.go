@@ -33,10 +33,11 @@ type Node struct {
 	work   sync.WaitGroup
 	ended  sync.Once
 
-	mu     sync.Mutex
-	silent bool // nothing is said of pods any more
-	pods   map[types.UID]*pod
-	pulled map[string]bool
+	mu      sync.Mutex
+	silent  bool // nothing is said of pods any more
+	pods    map[types.UID]*pod
+	pulled  map[string]bool
+	devices devices
 }
 
 // Node adds a machine to the test's cluster, with labels KEY=VALUE. Pods of the test's
@@ -44,7 +45,7 @@ type Node struct {
 // with the test's.
 func (c *Cluster) Node(t testing.TB, name string, has Resources, labels ...string) *Node {
 	t.Helper()
-	n := &Node{Name: c.id + "-" + name, c: c, pods: map[types.UID]*pod{}, pulled: map[string]bool{}}
+	n := &Node{Name: c.id + "-" + name, c: c, pods: map[types.UID]*pod{}, pulled: map[string]bool{}, devices: newDevices(c.id+"-"+name, has)}
 	n.dir = filepath.Join(c.dir, n.Name)
 	n.ctx, n.quit = context.WithCancel(c.plane.ctx)
 	var err error

@@ -33,6 +33,7 @@ type pod struct {
 	mu          sync.Mutex
 	reason      string // why the kubelet ended it
 	deleting    bool
+	over        chan struct{} // closed when the pod is deleted
 	grace       time.Duration // between asking and killing
 	begun       metav1.Time
 	pending     string // why nothing has begun: a reason of waiting
@@ -52,7 +53,7 @@ var (
 func newPod(n *Node, object *corev1.Pod) *pod {
 	p := &pod{
 		node: n, object: object, dir: filepath.Join(n.dir, string(object.UID)), dirty: make(chan struct{}, 1), pending: "ContainerCreating",
-		begun: metav1.Now(), ready: map[corev1.PodConditionType]corev1.PodCondition{}, published: make(chan struct{}),
+		begun: metav1.Now(), ready: map[corev1.PodConditionType]corev1.PodCondition{}, published: make(chan struct{}), over: make(chan struct{}),
 	}
 	p.ctx, p.cancel = context.WithCancelCause(n.ctx)
 	for i := range object.Spec.InitContainers {
@@ -70,8 +71,7 @@ func (p *pod) update(object *corev1.Pod) {
 		return
 	}
 	p.mu.Lock()
-	first := !p.deleting
-	p.deleting = true
+	first := p.markDeleted()
 	if object.DeletionGracePeriodSeconds != nil {
 		p.grace = time.Duration(*object.DeletionGracePeriodSeconds) * time.Second
 	}
@@ -79,6 +79,16 @@ func (p *pod) update(object *corev1.Pod) {
 	if first {
 		p.cancel(errDeleted)
 	}
+}
+
+// markDeleted is called with mu held; first says that nobody has before.
+func (p *pod) markDeleted() (first bool) {
+	if p.deleting {
+		return false
+	}
+	p.deleting = true
+	close(p.over)
+	return true
 }
 
 func (p *pod) deleted() bool {
@@ -101,7 +111,7 @@ func (p *pod) kill(reason string) {
 // vanish ends a pod that is not in the cluster any more.
 func (p *pod) vanish() {
 	p.mu.Lock()
-	p.deleting = true
+	p.markDeleted()
 	p.mu.Unlock()
 	p.kill("")
 }
@@ -123,8 +133,10 @@ func (p *pod) graceful(why error) time.Duration {
 func (p *pod) run() {
 	p.node.work.Go(p.publish)
 	p.update(p.object) // it may come to the kubelet being deleted
+	p.node.assign(p)
 	p.changed()
 	p.live()
+	p.node.release(p)
 	if p.ctx.Err() == nil {
 		<-p.ctx.Done() // it has come to its end by itself, and stays until it is deleted
 	}
@@ -180,7 +192,12 @@ func (p *pod) endSidecars() {
 
 // waitDeleted waits until an ended pod is deleted; false: its machine ends before that.
 func (p *pod) waitDeleted() bool {
-	return eventually(p.node.ctx, 1<<62, p.deleted)
+	select {
+	case <-p.over:
+		return true
+	case <-p.node.ctx.Done():
+		return false
+	}
 }
 
 // mountAll prepares what the volumes are, and tries again until it is there; nil: the pod ends

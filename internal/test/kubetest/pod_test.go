@@ -178,14 +178,16 @@ func TestRestarts(t *testing.T) {
 	ns := c.Namespace(t)
 	n := c.Node(t, "node-1", nil)
 	always := object{"restartPolicy": "Always"}
-	create(t, c, ns, onePod("loop", shell("echo try; exit 7"), always))
+	loop := shell("echo try; exit 7")
+	loop["terminationMessagePolicy"] = "FallbackToLogsOnError"
+	create(t, c, ns, onePod("loop", loop, always))
 	create(t, c, ns, onePod("missing", object{"command": []any{"no-such-program"}}))
 	create(t, c, ns, onePod("big", shell("echo big; sleep 1000 & wait"), always))
 	got := until(t, c, ns, "loop", func(p *corev1.Pod) bool {
 		return waits("CrashLoopBackOff")(p) && first(p).RestartCount >= 2
 	})
 	s := got.Status.ContainerStatuses[0]
-	if last := s.LastTerminationState.Terminated; last == nil || last.ExitCode != 7 || last.Reason != "Error" || got.Status.Phase != corev1.PodRunning {
+	if last := s.LastTerminationState.Terminated; last == nil || last.ExitCode != 7 || last.Reason != "Error" || last.Message != "try\n" || got.Status.Phase != corev1.PodRunning {
 		t.Errorf("status of one that ends again and again: %+v", got.Status)
 	}
 	has(t, c, ns, "loop", "BackOff: Back-off restarting failed container engine")
@@ -213,6 +215,47 @@ func TestRestarts(t *testing.T) {
 	}
 	for _, name := range []string{"loop", "missing", "big"} {
 		remove(t, c, ns, name)
+	}
+}
+
+// TestDevices has pods on one machine, each of which sees GPUs of its own, by a program of the image.
+func TestDevices(t *testing.T) {
+	t.Parallel()
+	c := Start(t)
+	ns := c.Namespace(t)
+	c.Node(t, "node-1", Resources{"nvidia.com/gpu": "3"})
+	programs := t.TempDir()
+	smi := "#!/bin/sh\necho \"$NVIDIA_VISIBLE_DEVICES\" | tr , '\\n'\n"
+	if err := os.WriteFile(filepath.Join(programs, "nvidia-smi"), []byte(smi), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	c.Image("registry.example/engine:v1", Image{Programs: programs})
+	pod := func(gpus int) object {
+		o := shell("nvidia-smi; exec sleep 1000")
+		o["resources"] = object{"limits": object{"nvidia.com/gpu": gpus}}
+		return o
+	}
+	see := func(name string) []string {
+		t.Helper()
+		until(t, c, ns, name, isReady)
+		text := ""
+		eventually(t.Context(), soon, func() bool { text = readLog(t, c, ns, name, ""); return text != "" })
+		return strings.Fields(text)
+	}
+	create(t, c, ns, onePod("one", pod(1)))
+	create(t, c, ns, onePod("two", pod(2)))
+	all := append(see("one"), see("two")...)
+	slices.Sort(all)
+	if len(slices.Compact(slices.Clone(all))) != 3 {
+		t.Errorf("GPUs of both pods: %q", all)
+	}
+	remove(t, c, ns, "two")
+	remove(t, c, ns, "one")
+	create(t, c, ns, onePod("three", pod(3)))
+	again := see("three")
+	slices.Sort(again)
+	if !slices.Equal(again, all) {
+		t.Errorf("GPUs %q, once those of %q are free", again, all)
 	}
 }
 
