@@ -28,10 +28,11 @@ import (
 // serves as the simulator does.
 const simulatedVLLM = `#!/bin/sh
 case "$*" in
---version) echo 0.11.0; exit ;;
+--version) echo 0.14.0; exit ;;
 *--help*) echo "no help here" >&2; exit 1 ;;
+*--headless*) exec sleep 600 ;;
 esac
-PERFLAB_TEST_MAIN=1 exec %s sim --gpu h100-sxm --gpus 8 --startup 100ms -- vllm "$@"
+PERFLAB_TEST_MAIN=1 exec %s sim --gpu h100-sxm --gpus 16 --startup 100ms -- vllm "$@"
 `
 
 // pods is a cluster with a namespace, and a node whose every image has the simulated vllm.
@@ -405,6 +406,42 @@ func TestKubernetesKilled(t *testing.T) {
 		if !concluded(text) {
 			t.Errorf("a study came to no conclusion:\n%s", text)
 		}
+	}
+	p.empty(t, user)
+}
+
+// TestKubernetesOverNodes: a replica that needs two nodes is a group of pods, measured at its leader.
+func TestKubernetesOverNodes(t *testing.T) {
+	p := newPods(t)
+	p.Node(t, "node-2", kubetest.Resources{"nvidia.com/gpu": "8"})
+	user := p.Kubeconfig(t, kubetest.Admin)
+	path := filepath.Join(p.dir, "nodes.yaml")
+	text := fmt.Sprintf(`name: nodes
+model: Qwen/Qwen3-235B-A22B
+hardware: {gpu: h100-sxm, gpus: 16, nodes: 2}
+objective: {metric: total_token_throughput}
+workloads:
+  - {name: short, dataset_name: random, num_prompts: 20, random_input_len: 64, random_output_len: 8}
+strategy: survey
+candidates: [{label: two nodes, engine: vllm, set: {tp: 8, pp: 2}}]
+runtime: {kind: kubernetes, spread: native, kubernetes: {image: any, namespace: %s}}
+`, p.namespace)
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	out := p.works(t, user, "tune", path, "--out", "nodes")
+	header, err := os.ReadFile(filepath.Join(p.dir, "nodes", "trials", "001", "short", "header.json"))
+	if err != nil {
+		t.Fatalf("%v after\n%s", err, out)
+	}
+	for _, node := range []string{`-node-1"`, `-node-2"`} {
+		if !bytes.Contains(header, []byte(node)) {
+			t.Errorf("no pod ran on %s:\n%s", node, header)
+		}
+	}
+	manifests, err := os.ReadFile(filepath.Join(p.dir, "nodes", "trials", "001", "start.yaml"))
+	if err != nil || !bytes.Contains(manifests, []byte("kind: LeaderWorkerSet")) {
+		t.Errorf("%v of\n%s", err, manifests)
 	}
 	p.empty(t, user)
 }

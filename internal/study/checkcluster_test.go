@@ -44,7 +44,7 @@ func TestClusterStudies(t *testing.T) {
 		{"no such spread", "gpu: h100-sxm, gpus: 16, nodes: 2", "", ok + "\n  spread: rpc", "t.yaml:12:11: vllm cannot span machines by rpc"},
 		{"no image", h100s, "", "  kind: kubernetes", "t.yaml:10:3: vllm: image is missing: name the image that has the engine"},
 		{"no image there", h100s, "", "  kind: kubernetes\n  kubernetes: {namespace: bench}", "t.yaml:11:15: vllm: image is missing"},
-		{"a wrong mount", h100s, "", "  kind: kubernetes\n  kubernetes:\n    image: i\n    mounts:\n    - claim:a:/a\n    - x", `t.yaml:15:7: mounts[1] mount "x": write it as`},
+		{"a wrong mount", h100s, "", "  kind: kubernetes\n  kubernetes:\n    image: i\n    mounts:\n    - claim:a:/a\n    - x", `t.yaml:15:7: mounts[1] "x": write it as`},
 		{"a wrong template", h100s, "", "  kind: kubernetes\n  kubernetes:\n    image: i\n    pod:\n      spec:\n        containers:\n        - {name: engine, livenessProbe: {}}", "t.yaml:16:11: pod.spec.containers[0] livenessProbe cannot be set here"},
 		{"an unknown key", h100s, "", "  kind: kubernetes\n  kubernetes: {image: i, mount: [a]}", `t.yaml:11:26: unknown key "mount": did you mean mounts?`},
 		{"a value as a secret", h100s, "", "  kind: kubernetes\n  kubernetes: {image: i, secrets: {HF_TOKEN: hf_AbCdEfGhIjKlMnOpQrSt}}", "name the Secret and its key as SECRET/KEY, never the value"},

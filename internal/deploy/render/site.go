@@ -392,7 +392,7 @@ func (s *Site) mountsOf(p *Plan, cmd engine.Command) error {
 	if s.Format.Name == KubernetesFormat {
 		for _, text := range s.Mounts {
 			if _, err := parseVolume(text); err != nil {
-				return field.Errorf("", "[mount] %s", strings.TrimPrefix(err.Error(), "mount "))
+				return field.Errorf("", "[mount] %v", err)
 			}
 		}
 		p.Caches = cachesOf(cmd)
