@@ -142,6 +142,7 @@ var modules = map[string][]string{
 	"github.com/nats-io/nats-server/v2":        {"fleet/bus"},
 	"github.com/nats-io/nats.go":               {"fleet/bus"},
 	"github.com/nats-io/nkeys":                 {"fleet/bus"},
+	"github.com/go-logr/logr":                  {"deploy/kube"},
 	"k8s.io/api":                               {"deploy/kube", "test/kubetest"},
 	"k8s.io/apimachinery":                      {"deploy/kube", "test/kubetest"},
 	"k8s.io/client-go":                         {"deploy/kube", "test/kubetest"},

@@ -216,6 +216,9 @@ func (p *pods) works(t *testing.T, kubeconfig string, args ...string) string {
 	if err != nil {
 		t.Fatalf("perflab %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
+	if strings.Contains(out, "UnhandledError") {
+		t.Errorf("perflab %s shows what a library logs:\n%s", strings.Join(args, " "), out)
+	}
 	return out
 }
 
