@@ -57,6 +57,13 @@ func (p place) deletePod(t *testing.T, name string) {
 	}
 }
 
+// Limits that a busy machine needs to get as far as a test wants it, and a wait that is longer.
+const (
+	pending = 10 // seconds in which the scheduler has said what it thinks of a pod
+	startup = 15 * time.Second
+	longer  = startup + time.Second
+)
+
 // refusals are starts that cannot come to anything, and what is said of them.
 var refusals = []struct {
 	name    string
@@ -68,7 +75,7 @@ var refusals = []struct {
 	lasting bool
 }{
 	{
-		name: "Unschedulable", change: func(s *kube.Settings) { s.PendingS = 0.5 }, spec: func(s *deploy.Spec) { s.Replicas[0].Devices = make([]string, 9) },
+		name: "Unschedulable", change: func(s *kube.Settings) { s.PendingS = pending }, spec: func(s *deploy.Spec) { s.Replicas[0].Devices = make([]string, 9) },
 		says: []string{"replica 0 has waited", "Insufficient nvidia.com/gpu"}, help: "free a node",
 	},
 	{
@@ -122,7 +129,7 @@ var refusals = []struct {
 		says: []string{"pods need the label cost-centre"}, help: "webhook", lasting: true,
 	},
 	{
-		name: "MissingClaim", change: func(s *kube.Settings) { s.Mounts, s.PendingS = []string{"claim:models:/models"}, 0.5 },
+		name: "MissingClaim", change: func(s *kube.Settings) { s.Mounts, s.PendingS = []string{"claim:models:/models"}, pending },
 		says: []string{`"models"`, "not found"}, help: "free a node",
 	},
 	{
@@ -401,7 +408,7 @@ func TestSlowPull(t *testing.T) {
 	p := newPlace(t)
 	p.Image(image, kubetest.Image{Pull: func(ctx context.Context) error {
 		select {
-		case <-time.After(4 * time.Second):
+		case <-time.After(longer):
 		case <-ctx.Done():
 		}
 		return nil
@@ -410,7 +417,7 @@ func TestSlowPull(t *testing.T) {
 	told := make(chan string, 1000)
 	r.Progress = func(text string) { told <- text }
 	s := deploytest.Spec(t, deploytest.Ready)
-	s.Timeout = 3 * time.Second
+	s.Timeout = startup
 	d, err := r.Start(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)
