@@ -125,15 +125,16 @@ func (d *deployment) explainDeath(c *member) error {
 	f, _ := d.spec.diagnose(tail)
 	status, _ := c.Status()
 	why := c.why()
-	if why.Outside {
-		f = logs.Failure{}
-	}
-	e := &DiedError{Replica: c.replica, Status: status, Reason: f.Line, Failure: f, Help: why.Help, Last: lastOf(tail, lastLines), Log: c.log.path}
-	if inUse.MatchString(tail) { // so it never served, and what answered the health check was another
-		e.Reason = "another server had its port and answered in its place: " + quoteLine(inUse.FindString(tail))
-	}
+	e := &DiedError{Replica: c.replica, Status: status, Help: why.Help, Log: c.log.path}
 	if c.peer != nil {
 		e.Peer = c.peer.Name
+	}
+	if why.Outside { // whatever the log says is of the end, and not its cause
+		return e
+	}
+	e.Reason, e.Failure, e.Last = f.Line, f, lastOf(tail, lastLines)
+	if inUse.MatchString(tail) { // so it never served, and what answered the health check was another
+		e.Reason = "another server had its port and answered in its place: " + quoteLine(inUse.FindString(tail))
 	}
 	return e
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -146,20 +147,23 @@ func TestQueue(t *testing.T) {
 	told := make(chan string, 1000)
 	r.Progress = func(text string) { told <- text }
 	s := deploytest.Spec(t, deploytest.Ready)
-	s.Timeout = 3 * time.Second
-	admitted := make(chan struct{})
-	go func() {
-		defer close(admitted)
+	s.Timeout = startup
+	var admitting sync.WaitGroup
+	admitting.Go(func() {
 		for text := range told {
 			if strings.Contains(text, "waits in the queue team") {
-				time.AfterFunc(4*time.Second, func() { q.Admit(t) })
+				select {
+				case <-time.After(longer):
+				case <-t.Context().Done():
+				}
+				q.Admit(t)
 				return
 			}
 		}
-	}()
+	})
 	d, err := r.Start(t.Context(), s)
 	close(told)
-	<-admitted
+	admitting.Wait()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -28,8 +29,9 @@ type launch struct {
 	cancel context.CancelFunc
 	follow sync.WaitGroup
 
-	ending sync.Once
-	err    error // of its end
+	ending  sync.Once
+	removed atomic.Bool // it is being ended, or was
+	err     error       // of its end
 }
 
 // group is the pods of one replica.
@@ -148,6 +150,7 @@ func seconds(d time.Duration) int64 { return max(1, int64((d+time.Second-1)/time
 // then. When hurry is closed they get no more time.
 func (l *launch) end(hurry <-chan struct{}) error {
 	l.ending.Do(func() {
+		l.removed.Store(true)
 		l.evidence()
 		l.err = l.clear(hurry)
 		l.cancel()

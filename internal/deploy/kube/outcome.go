@@ -16,9 +16,10 @@ import (
 
 // outcome is how a container ended.
 type outcome struct {
-	status string
-	code   int
-	why    deploy.End
+	status  string
+	code    int
+	why     deploy.End
+	deleted bool // the pod was, and nothing says why
 }
 
 // outcomeOf says how a container of a pod ended, and false as long as it runs. A container that was
@@ -37,7 +38,7 @@ func outcomeOf(p seen, container string) (o outcome, over bool) {
 			o.why.Help = "the container took more memory than its limit: raise memory, or lower what the engine takes of the machine's memory (/dev/shm and caches of files count)"
 		}
 		if isTaken {
-			o.status, o.why = taken.status+", "+o.status, taken.why
+			o.status, o.why, o.deleted = taken.status+", "+o.status, taken.why, taken.deleted
 		}
 		return o, true
 	case p.gone || p.Status.Phase == corev1.PodFailed || p.Status.Phase == corev1.PodSucceeded || found && s.RestartCount > 0 || isTaken && lost(p):
@@ -133,7 +134,7 @@ func takenAway(p seen) (o outcome, ok bool) {
 	case p.Status.Phase == corev1.PodFailed && reason != "":
 		d = [2]string{"its pod failed (" + reason + ")", "see its events in the directory of the logs"}
 	case p.DeletionTimestamp != nil || p.gone:
-		d, message = [2]string{"its pod was deleted", "somebody deleted the pod, the Lease " + p.Labels[labelInstance] + " that owns it, or the whole namespace"}, ""
+		d, message, o.deleted = [2]string{"its pod was deleted", "ask who deletes pods in the namespace " + p.Namespace}, "", true
 	default:
 		return o, false
 	}
@@ -142,7 +143,7 @@ func takenAway(p seen) (o outcome, ok bool) {
 		o.status += " (" + sentence(message) + ")"
 	}
 	if p.Spec.NodeName != "" && !strings.Contains(message, p.Spec.NodeName) {
-		o.status += " on " + p.Spec.NodeName
+		o.status += ", node " + p.Spec.NodeName
 	}
 	return o, true
 }

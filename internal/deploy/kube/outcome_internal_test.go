@@ -59,29 +59,29 @@ func TestOutcome(t *testing.T) {
 		},
 		{
 			name: "evicted", pod: podOf(corev1.ContainerStatus{State: ended(137, "Error")}, func(p *corev1.Pod) { p.Status.Reason, p.Status.Message = "Evicted", "The node was low on memory." }),
-			status: "the node evicted its pod (The node was low on memory) on n1, exit status 137 (signal: killed)", code: 137, outside: true,
+			status: "the node evicted its pod (The node was low on memory), node n1, exit status 137 (signal: killed)", code: 137, outside: true,
 		},
 		{
 			name: "evicted before it was told of", pod: podOf(corev1.ContainerStatus{}, func(p *corev1.Pod) {
 				p.Status.Phase, p.Status.Reason, p.Status.ContainerStatuses = corev1.PodFailed, "Evicted", nil
 			}),
-			status: "the node evicted its pod on n1", code: -1, outside: true,
+			status: "the node evicted its pod, node n1", code: -1, outside: true,
 		},
 		{
 			name: "preempted", pod: podOf(corev1.ContainerStatus{State: ended(0, "Completed")}, condition(corev1.DisruptionTarget, "PreemptionByScheduler", "default-scheduler: preempting to accommodate a higher priority pod")),
-			status: "a pod of higher priority took its place (default-scheduler: preempting to accommodate a higher priority pod) on n1, exit status 0", outside: true,
+			status: "a pod of higher priority took its place (default-scheduler: preempting to accommodate a higher priority pod), node n1, exit status 0", outside: true,
 		},
 		{name: "being deleted", pod: podOf(corev1.ContainerStatus{State: running}, func(p *corev1.Pod) { p.DeletionTimestamp = new(metav1.Now()) }), runs: true},
 		{
 			name: "being deleted for ever", pod: podOf(corev1.ContainerStatus{State: running}, func(p *corev1.Pod) { p.DeletionTimestamp = &long }),
-			status: "its pod was deleted on n1", code: -1, outside: true,
+			status: "its pod was deleted, node n1", code: -1, outside: true,
 		},
-		{name: "gone", pod: seen{podOf(corev1.ContainerStatus{State: running}).Pod, true}, status: "its pod was deleted on n1", code: -1, outside: true},
+		{name: "gone", pod: seen{podOf(corev1.ContainerStatus{State: running}).Pod, true}, status: "its pod was deleted, node n1", code: -1, outside: true},
 		{
 			name: "silent node", pod: podOf(corev1.ContainerStatus{State: running}, condition(corev1.ContainersReady, "", ""), func(p *corev1.Pod) {
 				p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse})
 			}),
-			status: "its node does not answer on n1", code: -1, outside: true,
+			status: "its node does not answer, node n1", code: -1, outside: true,
 		},
 		{
 			name: "not ready under load", pod: podOf(corev1.ContainerStatus{State: running}, func(p *corev1.Pod) {
@@ -92,7 +92,7 @@ func TestOutcome(t *testing.T) {
 		},
 		{name: "a secret in a message", pod: podOf(corev1.ContainerStatus{State: running}, func(p *corev1.Pod) {
 			p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, "Evicted", "HF_TOKEN=hf_abcdefghijklmnopqrstuvwxyz012345"
-		}), status: "the node evicted its pod (HF_TOKEN=[redacted]) on n1", code: -1, outside: true},
+		}), status: "the node evicted its pod (HF_TOKEN=[redacted]), node n1", code: -1, outside: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o, over := outcomeOf(c.pod, "engine")
@@ -131,6 +131,7 @@ func TestStanding(t *testing.T) {
 	}{
 		{name: "queue", pod: podOf(waits("", ""), unscheduled(corev1.PodReasonSchedulingGated, "")), stage: queued, says: "queue"},
 		{name: "no node", pod: podOf(waits("", ""), unscheduled("Unschedulable", "0/3 nodes are available: 3 Insufficient nvidia.com/gpu.")), stage: unplaced, says: "3 Insufficient nvidia.com/gpu"},
+		{name: "no claim", pod: podOf(waits("", ""), unscheduled("Unschedulable", `0/3 nodes are available: persistentvolumeclaim "models" not found.`)), stage: unplaced, says: `"models" not found`, help: "create the PersistentVolumeClaim models", lasting: true},
 		{name: "creating", pod: podOf(waits("ContainerCreating", "")), stage: preparing, says: "n1"},
 		{name: "a pull that is tried again", pod: podOf(waits("ErrImagePull", "i/o timeout")), stage: preparing, says: "i/o timeout"},
 		{name: "no such image", pod: podOf(waits("ErrImagePull", `"image:1": not found`)), stage: preparing, says: "not found", help: "correct its name or tag", lasting: true},

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -41,7 +42,7 @@ func standingOf(p *corev1.Pod, containers []string) standing {
 		if c.Reason == corev1.PodReasonSchedulingGated {
 			return standing{stage: queued, why: "waits in the queue"}
 		}
-		return standing{stage: unplaced, why: sentence(cmp.Or(c.Message, c.Reason))}
+		return standing{stage: unplaced, why: sentence(cmp.Or(c.Message, c.Reason)), bad: claimFault(p, c.Message)}
 	}
 	if len(p.Spec.SchedulingGates) > 0 {
 		return standing{stage: queued, why: "waits in the queue"}
@@ -73,6 +74,21 @@ func standingOf(p *corev1.Pod, containers []string) standing {
 		return standing{stage: begun} // it ends as it is
 	}
 	return out
+}
+
+// missingClaim is how the scheduler says that a claim is not there.
+var missingClaim = regexp.MustCompile(`persistentvolumeclaim "([^"]+)" (?:not found|is being deleted)`)
+
+// claimFault is about a pod that waits for a claim that nobody has made.
+func claimFault(p *corev1.Pod, message string) *deploy.InfraError {
+	m := missingClaim.FindStringSubmatch(message)
+	if m == nil {
+		return nil
+	}
+	return &deploy.InfraError{
+		Err:  fmt.Errorf("%s: %s", describePod(p), m[0]),
+		Help: "create the PersistentVolumeClaim " + m[1] + " in the namespace " + p.Namespace + ", or correct mounts", Lasting: true,
+	}
 }
 
 // containersOf are the names of a pod's containers.

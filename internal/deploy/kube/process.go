@@ -8,6 +8,9 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"perflab/internal/deploy"
@@ -52,6 +55,9 @@ func (p *process) run(ctx context.Context, log *os.File) {
 	own.start(ctx)
 	workers := p.followWorkers(ctx)
 	ended, end := p.awaitEnd(ctx)
+	if end.deleted && !p.removed.Load() {
+		end = p.deletion(ctx, end)
+	}
 	p.end = end
 	own.finish()
 	for uid, w := range workers {
@@ -88,6 +94,23 @@ func (p *process) awaitEnd(ctx context.Context) (types.UID, outcome) {
 		case <-slow.C:
 		}
 	}
+}
+
+// deletion says what was deleted when a pod was: it alone, all of the deployment, or the namespace.
+func (p *process) deletion(ctx context.Context, end outcome) outcome {
+	ctx, cancel := context.WithTimeout(ctx, evidenceTime)
+	defer cancel()
+	if _, err := p.clock(ctx); apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) || apierrors.IsNotFound(err) {
+		end.status = "the namespace " + p.namespace + " was deleted; " + end.status
+		end.why.Help = "choose a namespace that nobody deletes while a study runs"
+		return end
+	}
+	lease, err := p.of(leaseKind).Get(ctx, p.name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || err == nil && lease.GetDeletionTimestamp() != nil {
+		end.status = "the Lease " + p.name + " that owns its pod was deleted; " + end.status
+		end.why.Help = "somebody removed the deployment (perflab kube clean), or another perflab held it for left behind, since it was not renewed for " + (leaseTime + leaseSlack).String()
+	}
+	return end
 }
 
 // followWorkers follows the logs of a replica's other pods.
