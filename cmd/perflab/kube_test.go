@@ -51,8 +51,10 @@ func newPods(t *testing.T) *pods {
 		t.Fatal(err)
 	}
 	bin := t.TempDir()
-	if err := os.WriteFile(filepath.Join(bin, "vllm"), fmt.Appendf(nil, simulatedVLLM, self), 0o755); err != nil {
-		t.Fatal(err)
+	for name, text := range map[string]string{"vllm": fmt.Sprintf(simulatedVLLM, self), "hf": "#!/bin/sh\necho \"Fetching $2 with $HF_TOKEN\"\n"} {
+		if err := os.WriteFile(filepath.Join(bin, name), []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
 	}
 	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH")) // of containers too
 	p := &pods{Cluster: c, namespace: c.Namespace(t), dir: t.TempDir()}
@@ -300,7 +302,7 @@ func checkClusterStudy(t *testing.T, p *pods, out string) {
 	if !concluded(out) {
 		t.Errorf("the study came to no conclusion:\n%s", out)
 	}
-	launches, evidence := 0, 0
+	launches, evidence, downloads := 0, 0, 0
 	err := filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
@@ -326,13 +328,18 @@ func checkClusterStudy(t *testing.T, p *pods, out string) {
 					t.Errorf("%s does not say %s:\n%s", path, want, text)
 				}
 			}
+		case name == "download.log":
+			downloads++
+			if !bytes.Contains(text, []byte("Fetching Qwen/Qwen3-32B")) {
+				t.Errorf("%s has %s", path, text)
+			}
 		case strings.HasSuffix(name, ".pod.yaml"):
 			evidence++
 		}
 		return nil
 	})
-	if err != nil || launches < 6 || evidence < 6 {
-		t.Errorf("%d launches with %d pods kept, want 6 or more: %v", launches, evidence, err)
+	if err != nil || launches < 6 || evidence < 6 || downloads != 1 {
+		t.Errorf("%d launches with %d pods kept, want 6 or more, after %d downloads: %v", launches, evidence, downloads, err)
 	}
 }
 

@@ -105,6 +105,9 @@ func (l *launcher) prepare(ctx context.Context, c study.Configuration, dir strin
 	if err != nil {
 		return nil, nil, err
 	}
+	if k, ok := rt.(*kube.Runtime); ok {
+		k.Model = c.Command.Model
+	}
 	places, notes, err := l.places(ctx, c)
 	if err != nil {
 		return nil, nil, err
