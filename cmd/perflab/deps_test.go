@@ -125,7 +125,7 @@ var tests = map[string]map[string]string{
 // other may, and no dependency is absent here. A nil list stands for the tests
 // and the test kits.
 var modules = map[string][]string{
-	"go.yaml.in/yaml/v4":                       {"study", "engine", "deploy/render", "web/allow"},
+	"go.yaml.in/yaml/v4":                       {"study", "engine", "deploy/render", "deploy/kube", "web/allow"},
 	"github.com/invopop/jsonschema":            nil,
 	"github.com/spf13/cobra":                   {"cli", "cli/console", "cli/library", "cli/machines", "cli/measure", "cli/plan", "cli/read", "perflab/scripts/release"},
 	"github.com/spf13/pflag":                   {"cli", "cli/console", "cli/flagset", "cli/library", "cli/machines", "cli/measure", "cli/plan", "cli/read"},
@@ -142,6 +142,12 @@ var modules = map[string][]string{
 	"github.com/nats-io/nats-server/v2":        {"fleet/bus"},
 	"github.com/nats-io/nats.go":               {"fleet/bus"},
 	"github.com/nats-io/nkeys":                 {"fleet/bus"},
+	"github.com/go-logr/logr":                  {"deploy/kube"},
+	"k8s.io/api":                               {"deploy/kube", "test/kubetest"},
+	"k8s.io/apimachinery":                      {"deploy/kube", "test/kubetest"},
+	"k8s.io/client-go":                         {"deploy/kube", "test/kubetest"},
+	"k8s.io/cri-streaming":                     nil,
+	"k8s.io/streaming":                         {"deploy/kube"},
 	"github.com/google/go-cmp":                 nil,
 	"github.com/yuin/goldmark":                 nil,
 	"github.com/rogpeppe/go-internal":          nil,
@@ -153,7 +159,7 @@ var modules = map[string][]string{
 // testModules are the dependencies that tests of other packages may import
 // too, with the packages.
 var testModules = map[string][]string{
-	"go.yaml.in/yaml/v4":     {"cli"},
+	"go.yaml.in/yaml/v4":     {"cli", "perflab/cmd/perflab"},
 	"github.com/spf13/pflag": {"perflab/cmd/perflab"},
 }
 

@@ -47,6 +47,8 @@
 //   - SSH, and containers that run already: the keeper ends what has the marker within a
 //     moment, also when the connection is cut, after Silence.
 //   - Containers of perflab's own run on, and are ended by the next Start or Sweep.
+//   - Pods of a cluster run on, and are ended by the next Start or Sweep in the directory, or by that of any
+//     perflab in the namespace once their Lease is old.
 //   - Existing: what serves is not perflab's, and is left alone but for the hooks.
 //
 // A Sweep goes by recorded identities (process id, start time and boot of the machine; a container's
@@ -252,6 +254,7 @@ type DiedError struct {
 	Last    []string     // last lines of the log
 	Log     string       // path of the log, if any
 	Failure logs.Failure // that Reason is of
+	Help    string       // what to do, where more is known than what the log says
 }
 
 func (e *DiedError) Error() string {
@@ -271,6 +274,9 @@ func (e *DiedError) Error() string {
 
 // Hint says where to look.
 func (e *DiedError) Hint() string {
+	if e.Help != "" {
+		return e.Help
+	}
 	h := "read its log " + e.Log
 	if e.Reason == "" && strings.Contains(e.Status, "killed") {
 		h += "; the kernel ends processes this way when the machine's memory runs out (see dmesg)"

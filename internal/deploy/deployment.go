@@ -132,16 +132,28 @@ func (d *deployment) end() error {
 	if d.Forwarded {
 		return nil
 	}
-	bases := d.Targets()
-	for _, e := range d.engines {
-		bases = append(bases, e.URL)
-	}
-	for _, base := range bases {
+	for _, base := range d.bases() {
 		if err := Unserved("stop "+d.spec.name(), base); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// bases are the URLs of what serves, but those that are ports of perflab's own.
+func (d *deployment) bases() (out []string) {
+	add := func(m *member, base string) {
+		if f, ok := m.Running.(Forwarder); !ok || !f.Forwarded() {
+			out = append(out, base)
+		}
+	}
+	for i, m := range d.fronts {
+		add(m, d.targets[i])
+	}
+	for i, m := range d.serving {
+		add(m, d.engines[i].URL)
+	}
+	return out
 }
 
 // Unserved says that something accepts connections at a base URL on this machine where an engine did, of which every

@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -79,6 +80,10 @@ func (d *deployment) knownFailure(c *member, how string) error {
 func (d *deployment) explainExit(c *member) error {
 	tail := c.log.tail()
 	status, code := c.Status()
+	why := c.why()
+	if why.Outside {
+		return &InfraError{Op: d.op, Err: fmt.Errorf("%s ended before it was ready (%s)", c.name, status), Help: why.Help, Last: lastOf(tail, lastLines), Log: c.log.path}
+	}
 	if inUse.MatchString(tail) {
 		return &PortError{InfraError{
 			Op:   d.op,
@@ -103,7 +108,15 @@ func (d *deployment) explainExit(c *member) error {
 	if code == 0 {
 		help = "an engine must stay in the foreground, for its end is how perflab knows that it has ended: take away what puts it into the background (--daemon, &, nohup), or see in " + c.log.path + " why it had nothing to do"
 	}
-	return &InfraError{Op: d.op, Err: err, Help: help, Last: last, Log: c.log.path}
+	return &InfraError{Op: d.op, Err: err, Help: cmp.Or(why.Help, help), Last: last, Log: c.log.path}
+}
+
+// why is what the Host knows of a process's end.
+func (c *member) why() End {
+	if e, ok := c.Running.(Explained); ok {
+		return e.Explain()
+	}
+	return End{}
 }
 
 // explainDeath says why a process has ended after the deployment was ready.
@@ -111,12 +124,17 @@ func (d *deployment) explainDeath(c *member) error {
 	tail := c.log.tail()
 	f, _ := d.spec.diagnose(tail)
 	status, _ := c.Status()
-	e := &DiedError{Replica: c.replica, Status: status, Reason: f.Line, Failure: f, Last: lastOf(tail, lastLines), Log: c.log.path}
-	if inUse.MatchString(tail) { // so it never served, and what answered the health check was another
-		e.Reason = "another server had its port and answered in its place: " + quoteLine(inUse.FindString(tail))
-	}
+	why := c.why()
+	e := &DiedError{Replica: c.replica, Status: status, Help: why.Help, Log: c.log.path}
 	if c.peer != nil {
 		e.Peer = c.peer.Name
+	}
+	if why.Outside { // whatever the log says is of the end, and not its cause
+		return e
+	}
+	e.Reason, e.Failure, e.Last = f.Line, f, lastOf(tail, lastLines)
+	if inUse.MatchString(tail) { // so it never served, and what answered the health check was another
+		e.Reason = "another server had its port and answered in its place: " + quoteLine(inUse.FindString(tail))
 	}
 	return e
 }

@@ -45,6 +45,42 @@ type Running interface {
 	Stop(grace time.Duration, hurry <-chan struct{}) error
 }
 
+// Planner is a Host that makes the processes of a replica together, as those of a pod are: it is
+// told what the Launcher has chosen before the first of them is spawned.
+type Planner interface {
+	Plan(p Plan) error
+}
+
+// Plan is what a Launcher has chosen for a deployment.
+type Plan struct {
+	Op     string           // for messages: "start trial 3"
+	Marker string           // each Job's is this with a number of its own behind it
+	Ports  []map[string]int // of each replica by their names, "" the one that serves
+}
+
+// Waiter is a Host that waits, before an engine can begin, for what is not the engine's: its turn in
+// a queue, a free machine, an image. That is not part of the time that a start may take.
+type Waiter interface {
+	Waited() time.Duration // all in all, also of a wait under way
+}
+
+// Explained is a Running that may know more of its end than the status.
+type Explained interface {
+	Explain() End // only after Exited
+}
+
+// End is what is known of why a process has ended.
+type End struct {
+	Help    string // what to do; "": nothing is known
+	Outside bool   // something else ended it, whatever its log says of the consequences
+}
+
+// Forwarder is a Running whose URLs may be ports of perflab's own, which Stop closes, as
+// Launcher.Forwarded says of all.
+type Forwarder interface {
+	Forwarded() bool
+}
+
 // Job is a process to start: a Member whose ports are filled in.
 type Job struct {
 	Member

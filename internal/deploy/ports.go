@@ -75,6 +75,13 @@ func (r Replica) portNames() []string {
 	return slices.Sorted(maps.Keys(seen))
 }
 
+// byName are the ports by their names, "" that which serves.
+func (p portSet) byName() map[string]int {
+	out := map[string]int{"": p.front}
+	maps.Copy(out, p.named)
+	return out
+}
+
 func (p portSet) all() []int {
 	return append([]int{p.front}, slices.Sorted(maps.Values(p.named))...)
 }

@@ -47,7 +47,8 @@ type startWatch struct {
 	seed  maphash.Seed
 	logs  map[*member]*watchedLog
 	phase string
-	since time.Time // of the last progress
+	since time.Time     // of the last progress
+	idle  time.Duration // of the Host, at the last look
 }
 
 // watchedLog is how far a log has been read.
@@ -65,7 +66,8 @@ const (
 )
 
 // watchStart ends the start by its cause when the deadline is there, or when the logs show no
-// progress for as long as the specification allows. The caller ends it by ctx.
+// progress for as long as the specification allows. What the Host waits for others counts for
+// neither. The caller ends it by ctx.
 func (d *deployment) watchStart(ctx context.Context, deadline time.Time, end context.CancelCauseFunc) {
 	limit := cmp.Or(d.spec.Silence, StartSilence)
 	late := time.NewTimer(time.Until(deadline))
@@ -73,11 +75,17 @@ func (d *deployment) watchStart(ctx context.Context, deadline time.Time, end con
 	w := &startWatch{d: d, seed: maphash.MakeSeed(), logs: map[*member]*watchedLog{}, since: time.Now()}
 	tick := time.NewTicker(min(lookPause, max(limit/10, time.Millisecond)))
 	defer tick.Stop()
+	granted := time.Duration(0)
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case now := <-late.C:
+			if more := d.waited() - granted; more > 0 {
+				granted += more
+				late.Reset(more)
+				continue
+			}
 			w.look(now)
 			end(&LateError{Limit: cmp.Or(d.spec.Timeout, StartTimeout), Phase: w.phase})
 			return
@@ -97,8 +105,8 @@ func (w *startWatch) look(now time.Time) {
 	w.d.mu.Lock()
 	members := slices.Clone(w.d.members)
 	w.d.mu.Unlock()
-	if len(members) == 0 {
-		w.since = now
+	if idle := w.d.waited(); len(members) == 0 || idle > w.idle {
+		w.since, w.idle = now, idle
 	}
 	for _, m := range members {
 		l := w.logs[m]
@@ -168,6 +176,14 @@ func shapeOf(line []byte) []byte {
 		}
 		return r
 	}, line)
+}
+
+// waited is how long the Host has waited for what is not the engine's.
+func (d *deployment) waited() time.Duration {
+	if w, ok := d.Host.(Waiter); ok {
+		return w.Waited()
+	}
+	return 0
 }
 
 func (d *deployment) phase(line string) (phase string, ok bool) {

@@ -18,6 +18,15 @@ func (d *deployment) startAll(ctx context.Context, h *health) error {
 	if err != nil {
 		return err
 	}
+	if p, ok := d.Host.(Planner); ok {
+		plan := Plan{Op: d.op, Marker: d.marker}
+		for _, set := range ports {
+			plan.Ports = append(plan.Ports, set.byName())
+		}
+		if err := p.Plan(plan); err != nil {
+			return err
+		}
+	}
 	d.record = record{Kind: d.Kind, Marker: d.marker, Owner: currentOwner()}
 	for i, rep := range d.spec.Replicas {
 		for j := range rep.Peers {

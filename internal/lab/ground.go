@@ -42,8 +42,10 @@ func (l *launcher) look(ctx context.Context) error {
 	if l.ground.pool, err = l.Pool(here, os.LookupEnv); err != nil || !l.Runtime.StartsEngines() {
 		return err
 	}
-	l.watch.change(func(s *Status) { s.Phase = "looking at the hardware" })
-	wrong := l.inspect(ctx, here)
+	wrong, err := l.inspectAny(ctx, here)
+	if err != nil {
+		return err
+	}
 	if ctx.Err() == nil {
 		l.watch.change(func(s *Status) { s.Phase = "looking for the engines" })
 		wrong = append(wrong, l.absent(ctx)...)
@@ -59,6 +61,16 @@ func (l *launcher) look(ctx context.Context) error {
 		return err
 	}
 	return errors.Join(wrong...)
+}
+
+// inspectAny looks at the machines, or at the cluster, which has nodes that are not known yet.
+func (l *launcher) inspectAny(ctx context.Context, here bool) ([]error, error) {
+	if l.Runtime.Kind == study.Kubernetes {
+		l.watch.change(func(s *Status) { s.Phase = "looking at the cluster" })
+		return l.cluster(ctx)
+	}
+	l.watch.change(func(s *Status) { s.Phase = "looking at the hardware" })
+	return l.inspect(ctx, here), nil
 }
 
 // here reports whether engines are given this machine's devices.
@@ -93,6 +105,8 @@ func LookHere(ctx context.Context, s *study.Study) []string {
 	switch {
 	case err != nil:
 		return []string{fmt.Sprintf("The hardware was not looked at: %v.", err)}
+	case s.Runtime.Kind == study.Kubernetes:
+		return []string{"The hardware was not looked at: the cluster chooses the nodes. perflab kube check looks at what it has."}
 	case !here || len(s.Runtime.Machines) > 0:
 		return []string{"The hardware was not looked at: it is in other machines, which are asked when the study begins."}
 	}

@@ -16,6 +16,7 @@ import (
 	"perflab/internal/arch"
 	"perflab/internal/deploy"
 	"perflab/internal/deploy/docker"
+	"perflab/internal/deploy/kube"
 	"perflab/internal/engine"
 	"perflab/internal/engine/cluster"
 	"perflab/internal/engine/logs"
@@ -77,6 +78,8 @@ func (l *launcher) newRuntime(engineName string) (deploy.Runtime, error) {
 		return &deploy.SSH{Hosts: r.Hosts, Config: r.SSHConfig, Dir: r.Dir, Limits: r.Limits, Direct: r.Direct}, nil
 	case study.Fleet:
 		return l.onNode(l.Container(cmp.Or(engineName, l.anyServed())))
+	case study.Kubernetes:
+		return &kube.Runtime{Settings: l.Cluster(cmp.Or(engineName, l.anyServed())), Progress: l.detail}, nil
 	case study.Docker:
 		return &docker.Runtime{Settings: l.Container(engineName), Progress: l.detail}, nil
 	}
@@ -139,6 +142,9 @@ func (l *launcher) prepare(ctx context.Context, c study.Configuration, dir strin
 	rt, err := l.runtime(c.Command.Engine)
 	if err != nil {
 		return nil, nil, err
+	}
+	if k, ok := rt.(*kube.Runtime); ok {
+		k.Model = c.Command.Model
 	}
 	places, notes, err := l.places(ctx, c)
 	if err != nil {
@@ -272,7 +278,7 @@ func (l *launcher) places(ctx context.Context, pl study.Configuration) (places [
 	}
 	nodes := l.nodes()
 	var islands map[string]cluster.Topology
-	if l.Runtime.StartsEngines() && l.Visible() == arch.CUDA.Visible() && pl.Replicas > 1 {
+	if l.Runtime.StartsEngines() && l.Visible() == arch.CUDA.Visible() && pl.Replicas > 1 && l.Runtime.Kind != study.Kubernetes {
 		if islands, err = l.topologies(ctx, pl.Command.Engine); err != nil {
 			return nil, nil, err
 		}
@@ -314,6 +320,9 @@ func (l *launcher) nodes() []cluster.Node {
 			n.Devices = cluster.Devices(l.Hardware.GPUs)
 		}
 		return []cluster.Node{n}
+	}
+	if l.Runtime.Kind == study.Kubernetes && l.Hardware.Nodes > 1 { // which they are the cluster decides
+		return l.unnamed()
 	}
 	if l.Runtime.Kind != study.SSH {
 		if l.ground.pool.Devices == nil {
@@ -360,7 +369,7 @@ func (l *launcher) topologies(ctx context.Context, engineName string) (map[strin
 // them and each model.
 func (l *launcher) preflight(ctx context.Context, la *launch) error {
 	c, ok := la.runtime.(deploy.Commander)
-	if !ok {
+	if !ok || l.Runtime.Kind == study.Kubernetes { // whose machines are not known before pods run there
 		return nil
 	}
 	for _, place := range la.places {

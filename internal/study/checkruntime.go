@@ -15,10 +15,10 @@ import (
 func (c *checker) machines() {
 	r := c.s.Runtime
 	if n := c.s.Hardware.Nodes; n > 1 && (r.Kind == Process || r.Kind == Docker) {
-		c.add("hardware.nodes", "hardware.nodes is %d, and runtime kind %s starts engines on one machine: use kind ssh with hosts", n, r.Kind)
+		c.add("hardware.nodes", "hardware.nodes is %d, and runtime kind %s starts engines on one machine: use kind ssh with hosts, or kubernetes", n, r.Kind)
 	}
 	if r.Kind != SSH {
-		given := map[string]bool{"hosts": len(r.Hosts) > 0, "ssh_config": r.SSHConfig != "", "direct": r.Direct, "spread": r.Spread != ""}
+		given := map[string]bool{"hosts": len(r.Hosts) > 0, "ssh_config": r.SSHConfig != "", "direct": r.Direct, "spread": r.Spread != "" && r.Kind != Kubernetes}
 		for _, key := range slices.Sorted(maps.Keys(given)) {
 			if given[key] && r.Kind != "" {
 				c.add("runtime."+key, "%s does not apply to runtime kind %s", key, r.Kind)
@@ -72,11 +72,11 @@ func (c *checker) containers() {
 	s := c.s
 	for _, name := range slices.Sorted(maps.Keys(s.Engines)) {
 		switch at := "engines." + name + ".image"; {
-		case s.Engines[name].Image == "" || s.InContainers() || s.Runtime.Kind == "":
+		case s.Engines[name].Image == "" || s.InContainers() || s.Runtime.Kind == Kubernetes || s.Runtime.Kind == "":
 		case s.Runtime.Kind == Fleet:
 			c.add(at, "image is for containers, and runtime kind fleet starts processes: add docker: {} under runtime for containers")
 		default:
-			c.add(at, "image applies to runtime kinds docker and fleet, not %s", s.Runtime.Kind)
+			c.add(at, "image applies to runtime kinds docker, kubernetes and fleet, not %s", s.Runtime.Kind)
 		}
 	}
 	if !s.InContainers() {

@@ -1,8 +1,8 @@
 package render
 
 import (
-	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -10,25 +10,19 @@ import (
 	"perflab/internal/engine/cluster"
 )
 
-// Kubernetes is a Deployment, or for replicas over several nodes a LeaderWorkerSet,
-// with its Service and, for files, a ConfigMap. Replicas must be alike: the cluster
-// chooses their machines and devices. Where a router stands before engines, a StatefulSet for
-// each pool and a Deployment of the router. Secrets come from the Secret NAME-secrets.
+// Kubernetes is the objects of a plan as YAML, with comments that say how to start, end and
+// measure it.
 func Kubernetes(p Plan) (string, error) {
-	if p.Image == "" {
-		return "", errImage
-	}
-	all, err := p.processes(true)
+	k, all, err := p.manifests()
 	if err != nil {
 		return "", err
 	}
-	k := manifests{Plan: p, processes: all[0], replicas: len(all)}
 	objects, err := k.objects(all)
 	if err != nil {
 		return "", err
 	}
 	more := []string{"", "Start it: kubectl apply -f " + p.Name + ".yaml; end it: kubectl delete -f " + p.Name + ".yaml"}
-	if names := secrets(all); len(names) > 0 {
+	if names := p.Pods.unreferenced(secrets(all)); len(names) > 0 {
 		var line strings.Builder
 		line.WriteString("First, with these in the environment: kubectl create secret generic " + p.Name + "-secrets")
 		for _, name := range names {
@@ -42,26 +36,75 @@ func Kubernetes(p Plan) (string, error) {
 	var b strings.Builder
 	b.WriteString(p.head(more...))
 	for _, o := range objects {
-		if o != nil {
-			b.WriteString("---\n")
-			if err := writeYAML(&b, o); err != nil {
-				return "", err
-			}
+		b.WriteString("---\n")
+		if err := writeYAML(&b, o); err != nil {
+			return "", err
 		}
 	}
 	return b.String(), nil
 }
 
+// Objects are what a cluster needs for a plan, as the API takes them: for files a ConfigMap; a
+// Deployment, or for replicas over several nodes a LeaderWorkerSet; a Service. Replicas must be
+// alike: the cluster chooses their machines and devices. Where a router stands before engines,
+// a StatefulSet for each pool and a Deployment of the router. Secrets come from where Pods.Secrets
+// says, or else from the Secret NAME-secrets.
+func Objects(p Plan) ([]map[string]any, error) {
+	k, all, err := p.manifests()
+	if err != nil {
+		return nil, err
+	}
+	objects, err := k.objects(all)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]map[string]any, len(objects))
+	for i, o := range objects {
+		out[i], _ = plain(o).(map[string]any)
+	}
+	return out, nil
+}
+
+// manifests is the plan as a template, and the processes of all its replicas.
+func (p Plan) manifests() (manifests, [][]process, error) {
+	if p.Image == "" {
+		return manifests{}, nil, errImage
+	}
+	if err := p.Pods.Validate(); err != nil {
+		return manifests{}, nil, err
+	}
+	all, err := p.processes(true)
+	if err != nil {
+		return manifests{}, nil, err
+	}
+	return manifests{Plan: p, processes: all[0], replicas: len(all)}, all, nil
+}
+
 // objects are those of a deployment.
 func (k manifests) objects(all [][]process) ([]object, error) {
-	if k.front().router {
+	if k.front().router && !k.Gated {
 		return k.pooled(all)
 	}
 	if err := alike(all); err != nil {
 		return nil, err
 	}
+	files, err := k.files()
+	if err != nil {
+		return nil, err
+	}
 	work, err := k.workload()
-	return []object{k.files(), work, k.service()}, err
+	if err != nil {
+		return nil, err
+	}
+	var out []object
+	if files != nil {
+		out = append(out, files)
+	}
+	out = append(out, work)
+	if !k.Gated { // a runtime reaches each pod by its address
+		out = append(out, k.service())
+	}
+	return out, nil
 }
 
 // alike checks that replicas differ in nothing but their place.
@@ -104,8 +147,35 @@ type manifests struct {
 
 func (k manifests) front() process { return k.processes[len(k.processes)-1] }
 
+// recommended begins the labels that every tool knows.
+const recommended = "app.kubernetes.io/"
+
 func (k manifests) meta(name string) object {
-	return object{{"name", name}, {"namespace", k.Namespace}, {"labels", object{{"app", k.Name}}}}
+	return object{{"name", name}, {"namespace", k.Pods.Namespace}, {"labels", k.labeled(object{{"app", k.Name}})}}
+}
+
+// work is the metadata of what makes pods.
+func (k manifests) work(name string) object {
+	out := k.meta(name)
+	if k.Pods.Queue != "" {
+		labels, _ := out[len(out)-1].value.(object)
+		out[len(out)-1].value = append(labels, entry{queueLabel, k.Pods.Queue})
+	}
+	return out
+}
+
+// queueLabel says in which queue of Kueue something waits.
+const queueLabel = "kueue.x-k8s.io/queue-name"
+
+// labeled are labels by which things are chosen, and those by which they are found.
+func (k manifests) labeled(chosen object) object {
+	out := slices.Clone(chosen)
+	all := map[string]string{recommended + "name": "perflab-engine", recommended + "instance": k.Name}
+	maps.Copy(all, k.Labels)
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		out = append(out, entry{key, all[key]})
+	}
+	return out
 }
 
 func (k manifests) service() object {
@@ -123,19 +193,28 @@ func (k manifests) service() object {
 }
 
 // files is the ConfigMap of the files, nil without any.
-func (k manifests) files() object {
+func (k manifests) files() (object, error) {
 	var data object
 	for _, q := range k.processes {
 		for _, f := range q.files {
-			if !slices.ContainsFunc(data, func(e entry) bool { return e.key == f.Name }) {
+			i, ok := find(data, f.Name)
+			switch {
+			case !ok:
 				data = append(data, entry{f.Name, f.Text})
+			case data[i].value != f.Text:
+				return nil, missing("two processes read different files named %s, and pods have one of each name: use a script or Slurm", f.Name)
 			}
 		}
 	}
 	if len(data) == 0 {
-		return nil
+		return nil, nil
 	}
-	return object{{"apiVersion", "v1"}, {"kind", "ConfigMap"}, {"metadata", k.meta(k.Name + "-files")}, {"data", data}}
+	return object{{"apiVersion", "v1"}, {"kind", "ConfigMap"}, {"metadata", k.meta(k.Name + "-files")}, {"data", data}}, nil
+}
+
+// hasFiles reports whether a process reads a file.
+func (k manifests) hasFiles() bool {
+	return slices.ContainsFunc(k.processes, func(q process) bool { return len(q.files) > 0 })
 }
 
 // nodes are the machines of the replica, that of the serving process first.
@@ -154,89 +233,55 @@ func (k manifests) workload() (object, error) {
 	if slices.ContainsFunc(k.front().argv, func(w word) bool { return len(w) > 0 && w[0].text == cluster.MPILauncher }) {
 		return nil, missing("mpirun reaches other machines by ssh, which pods do not offer: use a script or Slurm")
 	}
-	leader, err := k.member(0, nodes)
-	if err != nil {
-		return nil, err
-	}
 	if len(nodes) == 1 {
-		labels := object{{"app", k.Name}}
-		return object{{"apiVersion", "apps/v1"}, {"kind", "Deployment"}, {"metadata", k.meta(k.Name)}, {"spec", object{
-			{"replicas", k.replicas}, {"strategy", object{{"type", "Recreate"}}}, {"selector", object{{"matchLabels", labels}}},
-			{"template", object{{"metadata", object{{"labels", labels}}}, {"spec", k.pod(leader, nil)}}},
-		}}}, nil
+		return k.deployment(nodes)
 	}
-	worker, err := k.member(1, nodes)
-	if err != nil {
-		return nil, err
+	if k.front().router {
+		return nil, missing("engines behind a router are one pod here, and these are on several machines: give each replica a machine that has all of its GPUs")
 	}
-	template := func(role string, c container) object {
-		return object{{"metadata", object{{"labels", object{{"app", k.Name}, {"role", role}}}}}, {"spec", k.pod(c, nil)}}
+	var templates [2]object
+	for i, role := range []string{"leader", "worker"} {
+		c, err := k.member(i, nodes)
+		if err != nil {
+			return nil, err
+		}
+		if templates[i], err = k.template(object{{"app", k.Name}, {"role", role}}, false, nil, c); err != nil {
+			return nil, err
+		}
 	}
-	return object{{"apiVersion", "leaderworkerset.x-k8s.io/v1"}, {"kind", "LeaderWorkerSet"}, {"metadata", k.meta(k.Name)}, {"spec", object{
+	return object{{"apiVersion", "leaderworkerset.x-k8s.io/v1"}, {"kind", "LeaderWorkerSet"}, {"metadata", k.work(k.Name)}, {"spec", object{
 		{"replicas", k.replicas}, {"leaderWorkerTemplate", object{
 			{"size", len(nodes)}, {"restartPolicy", "RecreateGroupOnPodRestart"},
-			{"leaderTemplate", template("leader", leader)}, {"workerTemplate", template("worker", worker)},
+			{"leaderTemplate", templates[0]}, {"workerTemplate", templates[1]},
 		}},
 	}}}, nil
 }
 
-// container is what a pod runs.
-type container struct {
-	name, image  string
-	command, env list
-	devices      int
-	port         int // that it serves on; 0: none
-	caches       []string
-}
-
-// pod is the specification of a pod; first runs before its container, nil for nothing.
-func (k manifests) pod(c container, first object) object {
-	container := object{{"name", c.name}, {"image", c.image}, {"command", c.command}, {"env", c.env}}
-	if c.port > 0 {
-		get := object{{"httpGet", object{{"path", k.health()}, {"port", c.port}}}, {"periodSeconds", 5}, {"timeoutSeconds", 5}}
-		container = append(container,
-			entry{"ports", list{object{{"containerPort", c.port}}}},
-			entry{"startupProbe", append(slices.Clone(get), entry{"failureThreshold", (k.timeoutS() + 4) / 5})},
-			entry{"readinessProbe", get})
+// deployment has replicas of one node each.
+func (k manifests) deployment(nodes []string) (object, error) {
+	containers, err := k.gated()
+	if len(containers) == 0 && err == nil {
+		containers = make([]container, 1)
+		containers[0], err = k.member(0, nodes)
 	}
-	if c.devices > 0 {
-		container = append(container, entry{"resources", object{{"limits", object{{"nvidia.com/gpu", c.devices}}}}})
+	if err != nil {
+		return nil, err
 	}
-	shm := strings.NewReplacer("g", "Gi", "m", "Mi", "k", "Ki").Replace(strings.TrimSuffix(strings.ToLower(cmp.Or(k.ShmSize, "32g")), "b"))
-	mounts := list{object{{"name", "shm"}, {"mountPath", "/dev/shm"}}}
-	volumes := list{object{{"name", "shm"}, {"emptyDir", object{{"medium", "Memory"}, {"sizeLimit", shm}}}}}
-	for i, m := range k.Mounts {
-		name := fmt.Sprintf("mount-%d", i)
-		mount := object{{"name", name}, {"mountPath", m.Target}}
-		if m.ReadOnly {
-			mount = append(mount, entry{"readOnly", true})
-		}
-		mounts = append(mounts, mount)
-		volumes = append(volumes, object{{"name", name}, {"hostPath", object{{"path", m.Source}}}})
+	labels := object{{"app", k.Name}}
+	template, err := k.template(labels, true, nil, containers...)
+	if err != nil {
+		return nil, err
 	}
-	for i, target := range c.caches {
-		name := fmt.Sprintf("cache-%d", i)
-		mounts = append(mounts, object{{"name", name}, {"mountPath", target}})
-		volumes = append(volumes, object{{"name", name}, {"emptyDir", nothing{}}})
-	}
-	if k.files() != nil {
-		mounts = append(mounts, object{{"name", "files"}, {"mountPath", strings.TrimSuffix(filesAt, "/")}})
-		volumes = append(volumes, object{{"name", "files"}, {"configMap", object{{"name", k.Name + "-files"}}}})
-	}
-	container = append(container, entry{"volumeMounts", mounts})
-	// Links of services set variables that engines take for their own, such as VLLM_PORT.
-	spec := object{{"enableServiceLinks", false}}
-	if first != nil {
-		spec = append(spec, entry{"initContainers", list{first}})
-	}
-	return append(spec, entry{"containers", list{container}}, entry{"volumes", volumes})
+	return object{{"apiVersion", "apps/v1"}, {"kind", "Deployment"}, {"metadata", k.work(k.Name)}, {"spec", object{
+		{"replicas", k.replicas}, {"strategy", object{{"type", "Recreate"}}}, {"selector", object{{"matchLabels", labels}}}, {"template", template},
+	}}}, nil
 }
 
 // member is the container of the leader's pod, or with at > 0 of every worker's: one process
 // as it is, several on one node, or workers that differ by their rank, as a small program of
 // the shell's.
 func (k manifests) member(at int, nodes []string) (c container, err error) {
-	c = container{name: "engine", image: k.Image, caches: k.Caches}
+	c = container{name: engineContainer, image: k.Image, caches: k.Caches}
 	own := nodes[at : at+1]
 	if at > 0 {
 		own = nodes[at:]
@@ -334,8 +379,8 @@ func (k manifests) env(processes []process, leader string) (list, error) {
 				continue
 			}
 			seen[v.name] = true
-			if len(v.value) == 1 && v.value[0].kind == secret {
-				out = append(out, k.fromSecret(v.name, v.value[0].text))
+			if k.Pods.Secrets[v.name] != "" || len(v.value) == 1 && v.value[0].kind == secret {
+				out = append(out, k.fromSecret(v.name, v.name))
 				continue
 			}
 			for _, p := range v.value {
@@ -359,11 +404,17 @@ func (k manifests) env(processes []process, leader string) (list, error) {
 			}
 		}
 	}
+	for _, name := range slices.Sorted(maps.Keys(k.Pods.Secrets)) {
+		if !seen[name] {
+			out = append(out, k.fromSecret(name, name))
+		}
+	}
 	return out, nil
 }
 
 func (k manifests) fromSecret(name, key string) object {
-	return object{{"name", name}, {"valueFrom", object{{"secretKeyRef", object{{"name", k.Name + "-secrets"}, {"key", key}}}}}}
+	from, key := k.secretRef(key)
+	return object{{"name", name}, {"valueFrom", object{{"secretKeyRef", object{{"name", from}, {"key", key}}}}}}
 }
 
 // unexpanded writes a text so that the kubelet's expansion gives it back: $(NAME) is a

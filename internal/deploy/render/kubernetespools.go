@@ -10,8 +10,6 @@ import (
 // label.
 const longestSet = 52
 
-const routerRole = "router"
-
 // pooled are the objects of replicas whose engines stand behind a router.
 func (k manifests) pooled(all [][]process) ([]object, error) {
 	var out []object
@@ -72,15 +70,17 @@ func (k manifests) set(name string, engines []process) (object, error) {
 		if err != nil {
 			return nil, err
 		}
-		alike[i] = k.pod(c, nil)
+		if alike[i], err = k.template(k.labels(name), true, nil, c); err != nil {
+			return nil, err
+		}
 		if written(alike[i]) != written(alike[0]) {
 			return nil, missing("%s differs from %s: Kubernetes starts engines of a pool that are alike", q.name, engines[0].name)
 		}
 	}
 	labels := k.labels(name)
-	return object{{"apiVersion", "apps/v1"}, {"kind", "StatefulSet"}, {"metadata", k.meta(k.base + "-" + name)}, {"spec", object{
+	return object{{"apiVersion", "apps/v1"}, {"kind", "StatefulSet"}, {"metadata", k.work(k.base + "-" + name)}, {"spec", object{
 		{"replicas", len(engines)}, {"serviceName", k.base + "-" + name}, {"podManagementPolicy", "Parallel"}, {"selector", object{{"matchLabels", labels}}},
-		{"template", object{{"metadata", object{{"labels", labels}}}, {"spec", alike[0]}}},
+		{"template", alike[0]},
 	}}}, nil
 }
 
@@ -114,9 +114,13 @@ func (k manifests) router() (object, error) {
 	}
 	first := object{{"name", "wait"}, {"image", k.Image}, {"command", list{"sh", "-c", wait.String()}}}
 	labels := k.labels(routerRole)
-	return object{{"apiVersion", "apps/v1"}, {"kind", "Deployment"}, {"metadata", k.meta(k.base + "-" + routerRole)}, {"spec", object{
+	template, err := k.template(labels, true, first, c)
+	if err != nil {
+		return nil, err
+	}
+	return object{{"apiVersion", "apps/v1"}, {"kind", "Deployment"}, {"metadata", k.work(k.base + "-" + routerRole)}, {"spec", object{
 		{"replicas", 1}, {"strategy", object{{"type", "Recreate"}}}, {"selector", object{{"matchLabels", labels}}},
-		{"template", object{{"metadata", object{{"labels", labels}}}, {"spec", k.pod(c, first)}}},
+		{"template", template},
 	}}}, nil
 }
 
@@ -136,7 +140,7 @@ func (k manifests) dns(peer string) string {
 
 // own is the container of a process that has a pod of its own.
 func (k manifests) own(q process) (c container, err error) {
-	c = container{name: "engine", image: k.imageFor(q), devices: len(q.devices), port: q.port, caches: k.cachesOf(q)}
+	c = container{name: engineContainer, image: k.imageFor(q), devices: len(q.devices), port: q.port, caches: k.cachesOf(q)}
 	if q.router {
 		c.name = routerRole
 	}

@@ -15,6 +15,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -37,15 +38,23 @@ type Plan struct {
 
 	Image   string   // container image; needed by Compose and Kubernetes
 	Router  string   // image of the router before engines in pools; "": Image
-	Mounts  []Mount  // the same for every process
+	Mounts  []Mount  // the same for every process; of Kubernetes see Pods
 	Caches  []string // directories in the container that each replica keeps for itself
-	ShmSize string   // of /dev/shm, as 32g; "": the host's own, in Kubernetes 32g
+	ShmSize string   // of /dev/shm, as 32g; "": the host's own; of Kubernetes see Pods
 	Ulimits []string // NAME=value, as memlock=-1
 
 	Partition string // Slurm
 	Account   string
 	TimeLimit string // as 04:00:00
-	Namespace string // Kubernetes
+
+	Pods   Pods              // Kubernetes
+	Labels map[string]string // Kubernetes: further ones of every object and pod
+	Models string            // Kubernetes: path that answers 200 once models are listed, without which a pod is not ready; "": Health
+	Ports  map[string]int    // of each replica, by the name in {port:NAME}, "" for {port}; those without one are chosen
+	// Gated says that a runtime starts the manifests, and waits for what they start: there is no
+	// Service, and the kubelet ends no engine for being late. Processes of a replica on one
+	// node are containers of its pod, and each begins when its Gate appears.
+	Gated bool
 }
 
 // Mount gives a directory of the machine to a container.
@@ -240,7 +249,7 @@ func secretName(shown []string) string {
 // Slurm job or a pod.
 func Addr(node string) string { return "{addr:" + node + "}" }
 
-var marks = regexp.MustCompile(`\{port\}|\{(port|file|addr):([^{}]+)\}|` + regexp.QuoteMeta(redact.Mark))
+var marks = regexp.MustCompile(`\{port\}|\{host\}|\{(port|file|addr):([^{}]+)\}|` + regexp.QuoteMeta(redact.Mark))
 
 // wordOf takes a text apart, ports filled in. variable is the reader's, that stands for
 // what is redacted; "" keeps it redacted.
@@ -261,6 +270,8 @@ func wordOf(text, variable string, ports *ports) word {
 		from = m[1]
 		kinds := map[string]kind{"file": file, "addr": address}
 		switch {
+		case text[m[0]:m[1]] == "{host}":
+			add(literal, "0.0.0.0")
 		case m[2] < 0 && text[m[0]:m[1]] != redact.Mark:
 			add(literal, strconv.Itoa(ports.serving))
 		case m[2] < 0 && variable != "":
@@ -296,7 +307,8 @@ const (
 // portsOf are those of a replica: where processes have machines of their own, the same for
 // each replica.
 func (p Plan) portsOf(replica int, r deploy.Replica, same bool) *ports {
-	out := &ports{serving: cmp.Or(p.Port, 8000), named: firstNamed, step: 1, same: same, byName: map[string]int{}}
+	out := &ports{serving: cmp.Or(p.Ports[""], p.Port, 8000), named: firstNamed, step: 1, same: same && !p.Gated, byName: map[string]int{}}
+	maps.Copy(out.byName, p.Ports)
 	per := perReplica
 	if served(r) {
 		out.step, per = perEngine, perEngine*(2*len(r.Peers)+1)

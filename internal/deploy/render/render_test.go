@@ -49,8 +49,8 @@ func oneMachine(t *testing.T) render.Plan {
 		Name: "qwen3-32b-tp-2", Comments: []string{"Qwen/Qwen3-32B on 4 x NVIDIA H100", "Command: vllm serve --api-key " + hidden},
 		Bench: "perflab bench --base-url http://HOST:PORT --model Qwen/Qwen3-32B --num-prompts 200",
 		Image: "vllm/vllm-openai:v0.17.1", Ulimits: []string{"memlock=-1", "stack=67108864"}, Caches: []string{"/root/.cache/vllm"},
-		Mounts: []render.Mount{{Source: "/models", Target: "/models", ReadOnly: true}},
-		Spec:   deploy.Spec{Name: "trial 3", Health: "/health", Timeout: 10 * time.Minute},
+		Mounts: []render.Mount{{Source: "/models", Target: "/models", ReadOnly: true}}, Pods: render.Pods{Mounts: []string{"/models:/models:ro"}},
+		Spec: deploy.Spec{Name: "trial 3", Health: "/health", Timeout: 10 * time.Minute},
 	}
 	for _, devices := range [][]string{{"0", "3"}, {"1", "2"}} {
 		p.Spec.Replicas = append(p.Spec.Replicas, deploy.Replica{Member: deploy.Member{
@@ -67,7 +67,7 @@ func machines(t *testing.T, name, line, method string, nodes, gpus int, addr fun
 	t.Helper()
 	p := render.Plan{
 		Name: name, Image: "image:1", Spec: deploy.Spec{Health: "/health"}, Bench: "perflab bench --base-url http://HOST:PORT",
-		Partition: "gpu", TimeLimit: "04:00:00", Namespace: "serving",
+		Partition: "gpu", TimeLimit: "04:00:00", Pods: render.Pods{Namespace: "serving"},
 	}
 	for i := range nodes {
 		n := cluster.Node{Name: string(rune('a' + i)), Interface: "ib0"}

@@ -17,6 +17,7 @@ import (
 	"perflab/internal/engine"
 	"perflab/internal/engine/cluster"
 	"perflab/internal/field"
+	"perflab/internal/redact"
 )
 
 // Format is a form in which deployments are written down.
@@ -27,13 +28,16 @@ type Format struct {
 	Write     func(Plan) (string, error)
 }
 
+// KubernetesFormat is the name of the format of manifests.
+const KubernetesFormat = "kubernetes"
+
 // Formats are all of them.
 func Formats() []Format {
 	return []Format{
 		{"script", ".sh", false, Script},
 		{"compose", ".yaml", true, Compose},
 		{"slurm", ".sbatch", false, Slurm},
-		{"kubernetes", ".yaml", true, Kubernetes},
+		{KubernetesFormat, ".yaml", true, Kubernetes},
 	}
 }
 
@@ -60,6 +64,7 @@ type Site struct {
 	Account   string
 	TimeLimit string
 	Namespace string
+	Pods      Pods // Kubernetes: what is not said above
 }
 
 // Configuration is a serving command to write down for a site.
@@ -93,7 +98,7 @@ func (s *Site) machines() ([]cluster.Node, error) {
 			name, addr, _ := strings.Cut(host, "=")
 			add(name, cmp.Or(addr, name))
 		}
-	case s.Format.Name == "slurm" || s.Format.Name == "kubernetes":
+	case s.Format.Name == "slurm" || s.Format.Name == KubernetesFormat:
 		for i := range s.Nodes {
 			name := fmt.Sprintf("node-%d", i)
 			add(name, Addr(name))
@@ -132,7 +137,7 @@ func (s *Site) Plan(c Configuration) (Plan, error) {
 	}
 	p := Plan{
 		Name: c.Name, Port: s.Port, Bench: c.Bench, ShmSize: s.ShmSize, Ulimits: s.Ulimits,
-		Partition: s.Partition, Account: s.Account, TimeLimit: s.TimeLimit, Namespace: s.Namespace,
+		Partition: s.Partition, Account: s.Account, TimeLimit: s.TimeLimit, Pods: s.Pods,
 		Spec: deploy.Spec{Name: c.Label, Health: e.Health, Timeout: s.Ready},
 	}
 	if p.Image, err = s.imageOf(&c); err != nil {
@@ -147,8 +152,8 @@ func (s *Site) Plan(c Configuration) (Plan, error) {
 	if c.GPU.Platform != arch.CUDA { // whose variable is the default
 		p.Spec.Visible = c.GPU.Platform.Visible()
 	}
-	if p.Spec.Visible != "" && s.Format.Container {
-		return p, field.Errorf("", "[as] %s asks for NVIDIA GPUs, and %s is none: use [as] script or slurm", s.Format.Name, c.GPU.Title)
+	if err := s.podsOf(&p, c); err != nil {
+		return p, err
 	}
 	if nodes[0].Name != "" {
 		p.Nodes = nodes
@@ -177,6 +182,51 @@ func (s *Site) Plan(c Configuration) (Plan, error) {
 	return p, s.mountsOf(&p, c.Command)
 }
 
+// podsOf is how pods are made where the format has such, and by which name accelerators are
+// asked for where it has containers.
+func (s *Site) podsOf(p *Plan, c Configuration) error {
+	if s.Format.Name != KubernetesFormat {
+		if p.Spec.Visible != "" && s.Format.Container {
+			return field.Errorf("", "[as] %s asks for NVIDIA GPUs, and %s is none: use [as] kubernetes, script or slurm", s.Format.Name, c.GPU.Title)
+		}
+		return nil
+	}
+	p.Pods.Namespace, p.Pods.ShmSize = cmp.Or(s.Namespace, s.Pods.Namespace), cmp.Or(s.ShmSize, s.Pods.ShmSize)
+	if len(s.Mounts) > 0 {
+		p.Pods.Mounts = s.Mounts
+	}
+	if filepath.IsAbs(c.Command.Model) && len(p.Pods.Mounts) == 0 {
+		p.Pods.Mounts = []string{c.Command.Model + ":" + c.Command.Model + ":ro"}
+	}
+	if c.GPU.Name != "" && c.GPU.Platform != arch.CPU {
+		p.Pods.Resource = cmp.Or(s.Pods.Resource, Resource(c.GPU.Platform))
+		if p.Pods.Resource == "" {
+			return field.Errorf("", "it is not known by which name a cluster offers %s: use [as] script or slurm, or a study of runtime kubernetes that names the resource", c.GPU.Title)
+		}
+	}
+	if !c.Command.Pools().Split() && !keyed(c.Command, s.Pods.Secrets) {
+		p.Models = modelList
+	}
+	return nil
+}
+
+// modelList is where every engine lists its models, under its API key where it has one.
+const modelList = "/v1/models"
+
+// keyed reports whether engines ask for an API key, which a probe has not.
+func keyed(c engine.Command, secrets map[string]string) bool {
+	names := slices.Collect(maps.Keys(secrets))
+	for _, kv := range c.Env {
+		name, _, _ := strings.Cut(kv, "=")
+		names = append(names, name)
+	}
+	if slices.ContainsFunc(names, func(name string) bool { return strings.HasSuffix(name, "API_KEY") }) {
+		return true
+	}
+	shown := redact.Argv(c.Extra)
+	return !slices.Equal(shown, c.Extra)
+}
+
 // place deals the machines out to replicas of so many devices.
 func (s *Site) place(world int, nodes []cluster.Node) (places [][]cluster.Node, leftover []cluster.Node) {
 	if s.Method == cluster.RPC && len(nodes) > 1 { // one replica over whatever there is
@@ -199,7 +249,7 @@ func (s *Site) replicas(c *Configuration, places [][]cluster.Node) ([]deploy.Rep
 			return nil, field.Errorf("", "a replica spans these hosts, and engines want addresses there: write [hosts] a=10.0.0.1,b=10.0.0.2")
 		}
 		parts, err := cluster.Spread(c.Command, place, s.spreadBy(place))
-		if err == nil && s.Format.Name == "kubernetes" && c.Command.Pools().Split() {
+		if err == nil && s.Format.Name == KubernetesFormat && c.Command.Pools().Split() {
 			parts, err = cluster.Spread(c.Command, pods(parts, place[0]), "")
 		}
 		if err != nil {
@@ -339,6 +389,15 @@ func (s *Site) routerOf(c *Configuration, image string) (string, error) {
 // model where it is a path, else the cache of downloads; and a cache of compiled
 // kernels, which replicas must not share.
 func (s *Site) mountsOf(p *Plan, cmd engine.Command) error {
+	if s.Format.Name == KubernetesFormat {
+		for _, text := range s.Mounts {
+			if _, err := parseVolume(text); err != nil {
+				return field.Errorf("", "[mount] %v", err)
+			}
+		}
+		p.Caches = cachesOf(cmd)
+		return nil
+	}
 	for _, text := range s.Mounts {
 		source, rest, ok := strings.Cut(text, ":")
 		target, mode, _ := strings.Cut(rest, ":")
@@ -355,13 +414,17 @@ func (s *Site) mountsOf(p *Plan, cmd engine.Command) error {
 	} else if s.Format.Name == "compose" && len(s.Mounts) == 0 {
 		p.Mounts = append(p.Mounts, Mount{Source: "${HF_HOME:-${HOME}/.cache/huggingface}", Target: "/root/.cache/huggingface"})
 	}
-	switch cmd.Engine {
-	case "vllm":
-		p.Caches = []string{"/root/.cache/vllm"}
-	case "trtllm":
-		if len(p.Ulimits) == 0 {
-			p.Ulimits = []string{"memlock=-1", "stack=67108864"}
-		}
+	p.Caches = cachesOf(cmd)
+	if cmd.Engine == "trtllm" && len(p.Ulimits) == 0 {
+		p.Ulimits = []string{"memlock=-1", "stack=67108864"}
+	}
+	return nil
+}
+
+// cachesOf are where an engine keeps compiled kernels.
+func cachesOf(cmd engine.Command) []string {
+	if cmd.Engine == "vllm" {
+		return []string{"/root/.cache/vllm"}
 	}
 	return nil
 }

@@ -2,7 +2,10 @@ package render
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 
 	yaml "go.yaml.in/yaml/v4"
@@ -70,6 +73,8 @@ func node(v any) *yaml.Node {
 			return &yaml.Node{Kind: yaml.ScalarNode, Value: v, Style: yaml.LiteralStyle}
 		}
 		return scalar(v)
+	case given:
+		return givenNode(v.value)
 	case nothing:
 		return &yaml.Node{Kind: yaml.MappingNode, Style: yaml.FlowStyle}
 	}
@@ -101,3 +106,37 @@ func empty(v any) bool {
 
 // nothing is an empty mapping that is written.
 type nothing struct{}
+
+// givenNode writes a value of somebody's file: all of it, keys sorted.
+func givenNode(v any) *yaml.Node {
+	switch v := v.(type) {
+	case map[string]any:
+		n := &yaml.Node{Kind: yaml.MappingNode}
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			n.Content = append(n.Content, scalar(key), givenNode(v[key]))
+		}
+		if len(v) == 0 {
+			n.Style = yaml.FlowStyle
+		}
+		return n
+	case []any:
+		n := &yaml.Node{Kind: yaml.SequenceNode}
+		for _, e := range v {
+			n.Content = append(n.Content, givenNode(e))
+		}
+		if len(v) == 0 {
+			n.Style = yaml.FlowStyle
+		}
+		return n
+	case nil:
+		return &yaml.Node{Kind: yaml.ScalarNode, Value: "null"}
+	case string:
+		return node(v)
+	case float64:
+		return &yaml.Node{Kind: yaml.ScalarNode, Value: strconv.FormatFloat(v, 'f', -1, 64)}
+	}
+	if text, ok := plainGiven(v).(string); ok {
+		return scalar(text)
+	}
+	return &yaml.Node{Kind: yaml.ScalarNode, Value: fmt.Sprint(v)}
+}

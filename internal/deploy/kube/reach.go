@@ -1,0 +1,196 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/portforward"
+	"k8s.io/client-go/transport/spdy"
+	"k8s.io/streaming/pkg/httpstream"
+)
+
+// reach is how this machine gets at the ports of a pod.
+type reach struct {
+	mu       sync.Mutex
+	forwards []*forward
+}
+
+// Forwarded reports whether the process is reached through the API server.
+func (p *process) Forwarded() bool {
+	p.reach.mu.Lock()
+	defer p.reach.mu.Unlock()
+	return len(p.reach.forwards) > 0
+}
+
+// URL is a port of the pod: at its address, where that answers from here, else through the API
+// server, which is no way for a measurement.
+func (p *process) URL(ctx context.Context, port int) (string, error) {
+	pod, err := p.addressed(ctx)
+	if err != nil {
+		return "", err
+	}
+	way := p.Reach
+	if way == "" {
+		way = ReachForward
+		if p.inside || answers(ctx, net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(port))) {
+			way = ReachPods
+		}
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		return "", cause
+	}
+	if way == ReachPods {
+		return "http://" + net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(port)), nil
+	}
+	why := "the addresses of pods do not answer from here"
+	if p.Reach == ReachForward {
+		why = "the study says so"
+	}
+	p.host.tell("the engine is reached by a port-forward through the API server, since " + why + ": its delay and limits are part of all figures")
+	base, err := p.forward(port)
+	if err != nil {
+		return "", p.explain(p.op+": forward a port of pod "+p.podName, err)
+	}
+	return base, nil
+}
+
+// addressed is the pod once it has an address, which it may get a moment after its containers run.
+func (p *process) addressed(ctx context.Context) (seen, error) {
+	for {
+		pod, changed := p.view.pod(p.pod)
+		if pod.Pod != nil && pod.Status.PodIP != "" {
+			return pod, nil
+		}
+		select {
+		case <-p.exited: // it never had one, and will not be asked
+			pod.Pod = pod.DeepCopy()
+			pod.Status.PodIP = "127.0.0.1"
+			return pod, nil
+		case <-ctx.Done():
+			return pod, context.Cause(ctx)
+		case <-changed:
+		}
+	}
+}
+
+// answers reports whether something is at an address, be it that nobody listens there yet.
+func answers(ctx context.Context, address string) bool {
+	d := net.Dialer{Timeout: 3 * time.Second}
+	c, err := d.DialContext(ctx, "tcp", address)
+	if err == nil {
+		c.Close()
+	}
+	return err == nil || errors.Is(err, syscall.ECONNREFUSED)
+}
+
+// close ends the forwarding.
+func (r *reach) close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, f := range r.forwards {
+		f.close()
+	}
+}
+
+// forward is a port of this machine that leads to one of a pod. Each connection has one of its own
+// through the API server, so that the end of one is not that of others.
+type forward struct {
+	net.Listener
+	dialer httpstream.Dialer
+	port   int // of the pod
+	ctx    context.Context
+	cancel context.CancelFunc
+	piping sync.WaitGroup
+}
+
+// forward begins to forward a port, once the API server has let it.
+func (p *process) forward(port int) (base string, err error) {
+	u := p.podURL(p.podName, "portforward", nil)
+	socket, err := portforward.NewSPDYOverWebsocketDialerForStreaming(u, p.config)
+	if err != nil {
+		return "", err
+	}
+	transport, upgrader, err := spdy.RoundTripperFor(p.config)
+	if err != nil {
+		return "", err
+	}
+	f := &forward{port: port, dialer: portforward.NewFallbackDialerForStreaming(socket, spdy.NewDialerForStreaming(upgrader, &http.Client{Transport: transport}, "POST", u), oldServer)}
+	probe, _, err := f.dialer.Dial(portforward.PortForwardProtocolV1Name)
+	if err != nil {
+		return "", err
+	}
+	probe.Close()
+	if f.Listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+		return "", err
+	}
+	f.ctx, f.cancel = context.WithCancel(context.Background())
+	f.piping.Go(f.serve)
+	p.reach.mu.Lock()
+	defer p.reach.mu.Unlock()
+	p.reach.forwards = append(p.reach.forwards, f)
+	return "http://" + f.Addr().String(), nil
+}
+
+func (f *forward) close() {
+	f.cancel()
+	f.Listener.Close()
+	f.piping.Wait()
+}
+
+func (f *forward) serve() {
+	for {
+		conn, err := f.Accept()
+		if err != nil {
+			return
+		}
+		f.piping.Go(func() { f.pipe(conn) })
+	}
+}
+
+// pipe copies between a connection and the pod's port until either ends.
+func (f *forward) pipe(conn net.Conn) {
+	defer conn.Close()
+	streams, _, err := f.dialer.Dial(portforward.PortForwardProtocolV1Name)
+	if err != nil {
+		return // as a server that refuses the connection
+	}
+	defer streams.Close()
+	head := http.Header{}
+	head.Set(corev1.PortHeader, strconv.Itoa(f.port))
+	head.Set(corev1.PortForwardRequestIDHeader, "0")
+	head.Set(corev1.StreamType, corev1.StreamTypeError)
+	faults, err := streams.CreateStream(head)
+	if err != nil {
+		return
+	}
+	faults.Close() // nothing is written there
+	head.Set(corev1.StreamType, corev1.StreamTypeData)
+	data, err := streams.CreateStream(head)
+	if err != nil {
+		return
+	}
+	release := context.AfterFunc(f.ctx, func() { streams.Close(); conn.Close() })
+	defer release()
+	var copying sync.WaitGroup
+	copying.Go(func() {
+		_, _ = io.Copy(data, conn)
+		data.Close()
+	})
+	copying.Go(func() {
+		if text, _ := io.ReadAll(faults); len(text) > 0 { // nobody listens there, say
+			conn.Close()
+		}
+	})
+	_, _ = io.Copy(conn, data) // how it ended, the client sees by itself
+	conn.Close()
+	streams.Close()
+	copying.Wait()
+}
