@@ -113,6 +113,9 @@ func Start(t testing.TB) *Cluster {
 		c.work.Wait()
 		c.door.shut()
 		p.api.CloseIdleConnections()
+		if err := p.ended(); err != nil {
+			t.Error(err)
+		}
 		_ = os.RemoveAll(c.dir) // removed with the control plane at the latest
 	})
 	return c

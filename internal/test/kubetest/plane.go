@@ -77,40 +77,44 @@ func startPlane(program string) (*plane, error) {
 	}
 }
 
-func tryPlane(program string) (p *plane, err error) {
+func tryPlane(program string) (*plane, error) {
 	dir, err := os.MkdirTemp("", "kubetest")
 	if err != nil {
 		return nil, err
 	}
-	p = &plane{dir: dir, token: newToken()}
+	p := &plane{dir: dir, token: newToken()}
 	p.ctx, p.stop = context.WithCancel(context.Background())
 	if p.family, err = newFamily(dir); err != nil {
 		return nil, err
 	}
-	defer func() {
-		if err != nil {
-			p.end()
-		}
-	}()
-	if p.certs, err = writeCertificates(dir); err != nil {
-		return nil, err
+	if err := p.start(program); err != nil {
+		p.end()
+		return nil, fmt.Errorf("start the control plane of %s: %w", program, err)
+	}
+	return p, nil
+}
+
+// start starts the parts and what the kit does in the cluster.
+func (p *plane) start(program string) (err error) {
+	if p.certs, err = writeCertificates(p.dir); err != nil {
+		return err
 	}
 	port, err := deploytest.FindPorts(3)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	p.url = fmt.Sprintf("https://127.0.0.1:%d", port)
 	if p.api, err = newClient(p); err != nil {
-		return nil, err
+		return err
 	}
 	if err := p.writeFiles(); err != nil {
-		return nil, err
+		return err
 	}
 	if err := p.startParts(program, port); err != nil {
-		return nil, err
+		return err
 	}
 	p.runSets()
-	return p, nil
+	return nil
 }
 
 // writeFiles writes what the parts read: the administrator's token and kubeconfig.
