@@ -36,12 +36,15 @@ func (h *Hub) Add(fs *pflag.FlagSet) {
 // HubFlags are the names of what Add adds.
 const HubFlags = "hub hub-seed hub-ca"
 
+// at is what names the hub, "" where nothing does.
+func (h *Hub) at(env console.Env) string { return cmp.Or(h.dir, env.Getenv(HubVariable)) }
+
 // usualPlaces are where the server of a laboratory here keeps its hub.
 var usualPlaces = []string{"perflab-out/.perflab/server/fleet", "runs/.perflab/server/fleet", "fleet"}
 
 // identity is the leader's of a hub.
 func (h *Hub) identity(env console.Env) (bus.Identity, error) {
-	at := cmp.Or(h.dir, env.Getenv(HubVariable))
+	at := h.at(env)
 	if isAddress(at) {
 		if h.seed == "" {
 			return bus.Identity{}, console.Usage(errors.New("an outside server wants to know who leads: give the file with the leader's seed by --hub-seed"))
