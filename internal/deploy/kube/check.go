@@ -41,7 +41,6 @@ const (
 
 // Further kinds, which are only looked at.
 var (
-	reviewKind    = schema.GroupVersionResource{Group: "authorization.k8s.io", Version: "v1", Resource: "selfsubjectaccessreviews"}
 	claimKind     = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
 	secretKind    = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 	nodeKind      = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
@@ -141,12 +140,12 @@ func (k *checker) rights(ctx context.Context) bool {
 			continue
 		}
 		text := fmt.Sprintf("the account may not %s %s", strings.Join(lacking, ", "), r.resource)
-		if r.optional != "" && !k.needs(r) {
+		if !k.needs(r, k.spec) {
 			k.good(CheckRights, "%s: %s", text, r.optional)
 			continue
 		}
 		enough = false
-		k.bad(CheckRights, "have the Role that perflab kube role prints bound to the account", "%s", text)
+		k.bad(CheckRights, roleHelp, "%s", text)
 	}
 	if enough {
 		k.good(CheckRights, "the account has the rights that are needed in the namespace %s", k.namespace)
@@ -154,54 +153,9 @@ func (k *checker) rights(ctx context.Context) bool {
 	return enough
 }
 
-// needs reports whether the deployment cannot do without an optional right.
-func (k *checker) needs(r rule) bool {
-	switch r.resource {
-	case "leaderworkersets":
-		return k.spread()
-	case "pods/portforward":
-		return k.Reach == ReachForward
-	}
-	return false
-}
-
-// spread reports whether a replica is over several machines.
-func (k *checker) spread() bool {
-	return slices.ContainsFunc(k.spec.Replicas, func(r deploy.Replica) bool { return nodesOf(r) > 1 })
-}
-
-// lacking are the verbs of a rule that the account does not have.
-func (k *checker) lacking(ctx context.Context, r rule) (out []string, err error) {
-	for _, verb := range r.verbs {
-		allowed, err := k.allowed(ctx, r.group, r.resource, verb)
-		if err != nil {
-			return nil, err
-		}
-		if !allowed {
-			out = append(out, verb)
-		}
-	}
-	return out, nil
-}
-
-// allowed asks whether the account may do something in the namespace.
-func (k *checker) allowed(ctx context.Context, group, name, verb string) (bool, error) {
-	name, sub, _ := strings.Cut(name, "/")
-	review := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
-		"spec": map[string]any{"resourceAttributes": map[string]any{"namespace": k.namespace, "group": group, "resource": name, "subresource": sub, "verb": verb}},
-	}}
-	got, err := k.objects.Resource(reviewKind).Create(ctx, review, metav1.CreateOptions{})
-	if err != nil {
-		return false, err
-	}
-	allowed, _, _ := unstructured.NestedBool(got.Object, "status", "allowed")
-	return allowed, nil
-}
-
 // kinds looks for what a cluster has only where somebody installed it.
 func (k *checker) kinds(ctx context.Context) bool {
-	if k.spread() {
+	if spread(k.spec) {
 		if _, err := k.core.Get().AbsPath("/apis/leaderworkerset.x-k8s.io/v1").DoRaw(ctx); apierrors.IsNotFound(err) {
 			k.bad(CheckKinds, "have LeaderWorkerSet installed (leaderworkerset.sigs.k8s.io), or give each replica one machine", "replicas over several machines need LeaderWorkerSet, which the cluster lacks")
 			return false

@@ -58,12 +58,13 @@ type cluster struct {
 	objects   dynamic.Interface
 	core      *rest.RESTClient // for logs
 	namespace string
-	inside    bool // perflab runs in a pod of the cluster
+	inside    bool          // perflab runs in a pod of the cluster
+	patience  time.Duration // with pods that are to end, after their grace
 }
 
 // connect reads where the cluster is; nothing is sent yet.
 func connect(s Settings) (*cluster, error) {
-	c := &cluster{Settings: s}
+	c := &cluster{Settings: s, patience: goneWait}
 	if err := c.configure(); err != nil {
 		return nil, err
 	}
@@ -179,10 +180,14 @@ func (c *cluster) retry(ctx context.Context, do func(context.Context) error) err
 func passing(err error) bool {
 	if status, ok := statusOfAPI(err); ok {
 		code := int(status.Code)
-		return code == http.StatusTooManyRequests || code >= http.StatusInternalServerError
+		return code == http.StatusTooManyRequests || code >= http.StatusInternalServerError && !mistyped(status)
 	}
 	return unreachable(err)
 }
+
+// mistyped reports whether an object has a field of another type than the API's, which the API
+// server calls an error of its own.
+func mistyped(s metav1.Status) bool { return strings.Contains(s.Message, "typed patch object") }
 
 // statusOfAPI is what an API server that answers says of an error.
 func statusOfAPI(err error) (metav1.Status, bool) {
@@ -196,6 +201,9 @@ func statusOfAPI(err error) (metav1.Status, bool) {
 // unreachable reports whether a request had no answer.
 func unreachable(err error) bool {
 	if _, ok := statusOfAPI(err); ok || err == nil {
+		return false
+	}
+	if credentials(err) || untrusted(err) {
 		return false
 	}
 	_, ok := errors.AsType[*url.Error](err)

@@ -113,6 +113,13 @@ type Place struct {
 	Forward bool     `json:"forward,omitempty"` // reached through the API server, which is no way for a measurement
 }
 
+var _ Placed = (*deployment)(nil)
+
+// Placed is a deployment that knows where it runs.
+type Placed interface {
+	Places(ctx context.Context) []Place
+}
+
 // Places are where the pods of the deployment run, leaders and workers.
 func (d *deployment) Places(ctx context.Context) (out []Place) {
 	d.host.mu.Lock()

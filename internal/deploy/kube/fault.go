@@ -2,6 +2,7 @@ package kube
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -26,7 +27,7 @@ func (c *cluster) explain(op string, err error) error {
 	}
 	status, ok := statusOfAPI(err)
 	if !ok {
-		return &deploy.InfraError{Op: op, Err: fmt.Errorf("the API server at %s does not answer: %s", c.config.Host, sentence(err.Error())), Help: "see kubectl cluster-info, and correct kubeconfig or context"}
+		return c.unanswered(op, err)
 	}
 	e := &deploy.InfraError{Op: op, Err: errors.New(sentence(status.Message)), Lasting: true}
 	switch {
@@ -41,6 +42,8 @@ func (c *cluster) explain(op string, err error) error {
 		e.Help = "the cluster lacks this kind of object: for replicas over several machines install LeaderWorkerSet, see perflab kube check"
 	case apierrors.IsForbidden(err) || refusalText.MatchString(status.Message):
 		return refused(op, status.Message)
+	case mistyped(status):
+		e.Help = "correct what the study says of the pods: the cluster does not take it"
 	case apierrors.IsTooManyRequests(err) || status.Code >= http.StatusInternalServerError:
 		e.Lasting, e.Help = false, "the API server has too much to do, or is not well: see kubectl get --raw /readyz"
 	case apierrors.IsInvalid(err) || apierrors.IsBadRequest(err):
@@ -50,6 +53,30 @@ func (c *cluster) explain(op string, err error) error {
 		e.Help = "see whether kubectl may do the same"
 	}
 	return e
+}
+
+// unanswered is the error of a request to which no API server has answered.
+func (c *cluster) unanswered(op string, err error) *deploy.InfraError {
+	text := sentence(err.Error())
+	e := &deploy.InfraError{Op: op, Err: fmt.Errorf("the API server at %s does not answer: %s", c.config.Host, text), Help: "see kubectl cluster-info, and correct kubeconfig or context"}
+	switch {
+	case credentials(err):
+		e.Err, e.Lasting = errors.New("the kubeconfig gives no credentials: "+text), true
+		e.Help = "log in again, and see whether kubectl get pods works in this shell"
+	case untrusted(err):
+		e.Err, e.Lasting = fmt.Errorf("the certificate of the API server at %s is not trusted: %s", c.config.Host, text), true
+		e.Help = "correct certificate-authority or server of the cluster in the kubeconfig"
+	}
+	return e
+}
+
+// credentials reports whether the program that a kubeconfig names for credentials failed.
+func credentials(err error) bool { return strings.Contains(err.Error(), "getting credentials") }
+
+// untrusted reports whether the server's certificate is not one of the cluster's.
+func untrusted(err error) bool {
+	_, ok := errors.AsType[*tls.CertificateVerificationError](err)
+	return ok
 }
 
 // What admission says.
@@ -65,7 +92,9 @@ func refused(op, message string) *deploy.InfraError {
 	switch m, hook := rightText.FindStringSubmatch(message), webhookText.FindStringSubmatch(message); {
 	case hook != nil:
 		e.Help = "the webhook " + hook[1] + " of the cluster refuses it: do what it says, in pod where it is about pods"
-	case strings.Contains(message, "exceeded quota") || strings.Contains(message, "must specify"):
+	case strings.Contains(message, "must specify"):
+		e.Help = "the quota of the namespace wants every container to say what it takes: set cpu and memory"
+	case strings.Contains(message, "exceeded quota"):
 		e.Lasting = false
 		e.Help = "wait until others need less, ask for less (cpu, memory, shm_size), or have the quota of the namespace raised"
 	case strings.Contains(message, "violates PodSecurity"):

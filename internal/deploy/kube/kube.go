@@ -41,10 +41,13 @@ type Runtime struct {
 	Grace    time.Duration     // from asking a container to end to killing it, in whole seconds; 0: 10 s
 	Poll     time.Duration     // first pause between health checks; 0: 50 ms
 	Progress func(text string) // told what pods wait for; may be nil
+	Model    string            // repository that is downloaded before the first start, as Settings.Download says
 
-	mu      sync.Mutex
-	cluster *cluster // nil before the first use
-	image   string   // that pods had, by digest
+	mu         sync.Mutex
+	cluster    *cluster // nil before the first use
+	image      string   // that pods had, by digest
+	entitled   bool     // the account has the rights for what was asked for
+	downloaded bool
 }
 
 var (
@@ -66,6 +69,12 @@ func (r *Runtime) Start(ctx context.Context, s deploy.Spec) (deploy.Deployment, 
 	}
 	c, err := r.connect(op)
 	if err != nil {
+		return nil, err
+	}
+	if err := r.entitle(ctx, op, c, s); err != nil {
+		return nil, err
+	}
+	if err := r.download(ctx, op, c, s); err != nil {
 		return nil, err
 	}
 	h := r.host(c)
@@ -150,6 +159,23 @@ func (r *Runtime) connect(op string) (*cluster, error) {
 	return c, nil
 }
 
+// entitle asks once whether the account has the rights that a deployment needs.
+func (r *Runtime) entitle(ctx context.Context, op string, c *cluster, s deploy.Spec) error {
+	r.mu.Lock()
+	known := r.entitled
+	r.mu.Unlock()
+	if known {
+		return nil
+	}
+	if err := c.entitled(ctx, op, s); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.entitled = true
+	return nil
+}
+
 // onceEach tells a text that is not the one before it.
 func (r *Runtime) onceEach() func(string) {
 	var mu sync.Mutex
@@ -175,6 +201,9 @@ func (r *Runtime) Command(ctx context.Context, node string, argv []string, stdou
 	}
 	c, err := r.connect(op)
 	if err != nil {
+		return err
+	}
+	if err := r.entitle(ctx, op, c, deploy.Spec{}); err != nil {
 		return err
 	}
 	return r.host(c).once(ctx, op, argv, stdout)

@@ -16,6 +16,9 @@ const image = "registry.example/engines/fake:v1"
 
 func TestMain(m *testing.M) {
 	deploytest.EngineMain()
+	if dir := os.Getenv(ownerEnv); dir != "" {
+		own(dir)
+	}
 	os.Exit(kubetest.Main(m))
 }
 

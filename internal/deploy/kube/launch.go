@@ -158,7 +158,7 @@ func (l *launch) end(hurry <-chan struct{}) error {
 }
 
 func (l *launch) clear(hurry <-chan struct{}) error {
-	ctx, cancel := context.WithTimeout(context.Background(), l.host.grace+goneWait)
+	ctx, cancel := context.WithTimeout(context.Background(), l.host.grace+l.patience)
 	defer cancel()
 	var errs []error
 	for _, g := range l.groups {

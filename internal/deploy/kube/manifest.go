@@ -109,10 +109,14 @@ func (h *host) containerOf(g *group, peer string) string {
 	return render.ContainerOf(h.spec.Replicas[g.replica], peer)
 }
 
-// commandPod is a pod of the image that waits to be asked, without accelerators.
+// command is a deployment of one process; every deployment is given a port.
+func command(argv, env []string) deploy.Spec {
+	return deploy.Spec{Replicas: []deploy.Replica{{Member: deploy.Member{Argv: argv, Env: append([]string{"PERFLAB_PORT={port}"}, env...)}}}}
+}
+
+// commandPod is a pod that runs the command of the host's deployment once.
 func (h *host) commandPod(owner string) (map[string]any, error) {
-	h.spec = deploy.Spec{Replicas: []deploy.Replica{{Member: deploy.Member{Argv: []string{"sleep", "3600"}, Env: []string{"PERFLAB_PORT={port}"}}}}}
-	h.plan = deploy.Plan{Ports: []map[string]int{nil}}
+	h.plan.Ports = []map[string]int{nil}
 	_, objects, err := h.objectsOf(owner, 0)
 	if err != nil {
 		return nil, err
@@ -136,14 +140,14 @@ const commandDeadline = 3600 // seconds: nobody's command takes as long, and a f
 
 // once runs argv in a pod of its own.
 func (h *host) once(ctx context.Context, op string, argv []string, stdout io.Writer) (err error) {
-	h.plan.Marker = "=" + rand.Text()
+	h.spec, h.plan.Marker = command([]string{"sleep", "3600"}, nil), "="+rand.Text()
 	o, err := h.own(ctx, ownerName(h.plan.Marker), holder())
 	if err != nil {
 		return orCause(ctx, h.explain(op+": create a Lease", err))
 	}
 	defer func() {
 		o.release()
-		whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), goneWait)
+		whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*h.patience)
 		defer cancel()
 		if _, left := o.cluster.end(whole, o.name); left != nil {
 			err = errors.Join(err, h.explain(op+": remove the pod", left))

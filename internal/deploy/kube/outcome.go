@@ -52,10 +52,24 @@ func outcomeOf(p seen, container string) (o outcome, over bool) {
 
 const oomKilled = "OOMKilled"
 
-// lost reports whether a pod that is being deleted has had the time to end, and nobody says that
-// it did: its node does not answer.
+// lost reports whether nobody will say how a pod ends: its node does not answer, or it has had the
+// time to end and has not.
 func lost(p seen) bool {
-	return p.Status.Reason == "NodeLost" || p.DeletionTimestamp != nil && time.Since(p.DeletionTimestamp.Time) > lostAfter
+	return p.Status.Reason == nodeLost || silent(p.Pod) || p.DeletionTimestamp != nil && time.Since(p.DeletionTimestamp.Time) > lostAfter
+}
+
+const nodeLost = "NodeLost"
+
+// silent reports whether the cluster has given up a pod's node. It says so by taking the pod's
+// readiness away, while the kubelet's last word is that all containers are ready.
+func silent(p *corev1.Pod) bool {
+	ready := map[corev1.PodConditionType]corev1.PodCondition{}
+	for _, c := range p.Status.Conditions {
+		ready[c.Type] = c
+	}
+	whole := ready[corev1.PodReady]
+	return ready[corev1.ContainersReady].Status == corev1.ConditionTrue && whole.Status == corev1.ConditionFalse &&
+		whole.Reason != "ReadinessGatesNotReady"
 }
 
 // lostAfter is how long after its grace a pod counts as ended. Clocks of machines differ.
@@ -84,11 +98,14 @@ var disruptions = map[string][2]string{
 	"EvictionByEvictionAPI":  {"its pod was evicted, as when a node is drained", "ask who drains nodes, or use another node"},
 	"DeletionByPodGC":        {"its node is gone", "start again on another node"},
 	"TerminationByKubelet":   {"the node ended its pod", "the node was shut down or lacked something: see kubectl describe node"},
-	"NodeLost":               {"its node does not answer", "see kubectl describe node, or use another node"},
+	nodeLost:                 {"its node does not answer", "see kubectl describe node, or use another node"},
 	"NodeShutdown":           {"its node was shut down", "start again on another node"},
 	"Terminated":             {"its node was shut down", "start again on another node"},
-	"WorkloadEvicted":        {"the queue took its place back", "the queue gave its quota to others: start again when it is free"},
+	takenByQueue:             {"the queue took its place back", "the queue gave its quota to others: start again when it is free, or use a queue of higher priority"},
 }
+
+// takenByQueue is Kueue's condition of a pod that it ends.
+const takenByQueue = "TerminationTarget"
 
 // takenAway says why a pod was taken from its engine, whatever the engine did.
 func takenAway(p seen) (o outcome, ok bool) {
@@ -98,10 +115,17 @@ func takenAway(p seen) (o outcome, ok bool) {
 	reason, message := p.Status.Reason, p.Status.Message
 	if _, known := disruptions[reason]; !known {
 		for _, c := range p.Status.Conditions {
-			if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {
+			switch {
+			case c.Status != corev1.ConditionTrue:
+			case c.Type == corev1.DisruptionTarget:
 				reason, message = c.Reason, c.Message
+			case c.Type == takenByQueue:
+				reason, message = takenByQueue, c.Message
 			}
 		}
+	}
+	if silent(p.Pod) {
+		reason, message = nodeLost, ""
 	}
 	d, known := disruptions[reason]
 	switch {

@@ -263,7 +263,7 @@ func (c *cluster) podsOf(ctx context.Context, owner string) ([]unstructured.Unst
 // awaitGone waits until no pod of a deployment is left. A pod that is being deleted has its
 // devices until its node says that nothing of it runs.
 func (c *cluster) awaitGone(ctx context.Context, owner string) error {
-	ctx, cancel := context.WithTimeout(ctx, goneWait)
+	ctx, cancel := context.WithTimeout(ctx, c.patience)
 	defer cancel()
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		var pods []unstructured.Unstructured

@@ -123,6 +123,8 @@ func imageHelp(image, message string) string {
 		return "the registry wants a login, or has no image " + image + ": name a Secret with one in pull_secrets, or correct image"
 	case strings.Contains(lower, "not found") || strings.Contains(lower, "unknown"):
 		return "there is no image " + image + ": correct its name or tag"
+	case strings.Contains(lower, "toomanyrequests") || strings.Contains(lower, "rate limit"):
+		return "the registry limits pulls without a login: name a Secret with one in pull_secrets, or wait"
 	case strings.Contains(lower, "platform"):
 		return "the image " + image + " is not made for the node's processor: choose another tag, or a nodeSelector in pod"
 	}
@@ -169,15 +171,16 @@ func (l *launch) await(ctx context.Context, g *group) (*corev1.Pod, error) {
 		if err != nil {
 			return nil, l.explain(l.op+": watch pods", err)
 		}
-		pod, done, err := w.look(g.current(pods))
-		if err != nil || done {
+		pod, s, err := w.look(g.current(pods))
+		if err != nil || pod != nil && s.stage == begun {
 			return pod, err
 		}
 		select {
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		case <-changed:
-		case <-tick.C:
+		case <-tick.C: // what takes less is not worth telling
+			w.tell(s)
 			if err := w.ask(ctx, pod); err != nil {
 				return nil, err
 			}
@@ -199,8 +202,8 @@ type waiting struct {
 
 // look takes in how the pods of the replica stand: the one that serves must have begun, and the
 // others too where a replica has several.
-func (w *waiting) look(pods []seen) (lead *corev1.Pod, done bool, err error) {
-	s := standing{stage: unplaced, why: "no pod has been made yet"}
+func (w *waiting) look(pods []seen) (lead *corev1.Pod, s standing, err error) {
+	s = standing{stage: unplaced, why: "no pod has been made yet"}
 	if len(pods) >= w.size {
 		s = standing{stage: begun}
 	}
@@ -211,20 +214,19 @@ func (w *waiting) look(pods []seen) (lead *corev1.Pod, done bool, err error) {
 		at := standingOf(p.Pod, containersOf(p.Pod))
 		if at.bad != nil {
 			at.bad.Op = w.op
-			return lead, false, at.bad
+			return lead, at, at.bad
 		}
 		if at.stage < s.stage {
 			s = at
 		}
 	}
-	if lead != nil && s.stage == begun {
-		return lead, true, nil
-	}
 	if s.stage != w.stage {
 		w.stage, w.since = s.stage, time.Now()
 	}
-	w.tell(s)
-	return lead, false, w.overdue(s)
+	if s.stage == begun {
+		return lead, s, nil
+	}
+	return lead, s, w.overdue(s)
 }
 
 // tell says what a replica waits for.
@@ -275,9 +277,10 @@ func (w *waiting) ask(ctx context.Context, pod *corev1.Pod) error {
 	}
 	events, err := w.events(ctx, pod.Name)
 	if err != nil {
-		return nil // without the right to read events there is less to tell
+		w.pulls = true // nobody can say that it is not an image that takes so long
+		return nil
 	}
-	w.pulls, w.blocked = false, ""
+	w.blocked = ""
 	for _, e := range events {
 		switch {
 		case e.Reason == "Pulling":
@@ -316,7 +319,11 @@ func (w *waiting) refusal(ctx context.Context) error {
 			}
 		}
 	default:
-		events, err := w.events(ctx, w.name)
+		maker := w.name
+		if w.kind == jobKind {
+			maker = w.launch.name
+		}
+		events, err := w.events(ctx, maker)
 		if err != nil {
 			return nil
 		}

@@ -50,7 +50,11 @@ func (p *process) URL(ctx context.Context, port int) (string, error) {
 	if way == ReachPods {
 		return "http://" + net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(port)), nil
 	}
-	p.host.tell("pods are not reached from here: the engine is reached by a port-forward through the API server, whose delay and limits are then part of all figures")
+	why := "the addresses of pods do not answer from here"
+	if p.Reach == ReachForward {
+		why = "the study says so"
+	}
+	p.host.tell("the engine is reached by a port-forward through the API server, since " + why + ": its delay and limits are part of all figures")
 	base, err := p.forward(port)
 	if err != nil {
 		return "", p.explain(p.op+": forward a port of pod "+p.podName, err)

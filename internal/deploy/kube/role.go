@@ -1,8 +1,17 @@
 package kube
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"perflab/internal/deploy"
 )
 
 // rule is a right that the runtime needs in its namespace.
@@ -40,12 +49,14 @@ kind: ServiceAccount
 metadata:
   name: perflab
   namespace: %[1]s
+  labels: {app.kubernetes.io/name: perflab}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: Role
 metadata:
   name: perflab
   namespace: %[1]s
+  labels: {app.kubernetes.io/name: perflab}
 rules:
 `, namespace)
 	for _, r := range rules {
@@ -57,6 +68,7 @@ kind: RoleBinding
 metadata:
   name: perflab
   namespace: %[1]s
+  labels: {app.kubernetes.io/name: perflab}
 roleRef:
   apiGroup: rbac.authorization.k8s.io
   kind: Role
@@ -67,4 +79,85 @@ subjects:
   namespace: %[1]s
 `, namespace)
 	return b.String()
+}
+
+const roleHelp = "have the Role that perflab kube role prints bound to the account"
+
+var reviewKind = schema.GroupVersionResource{Group: "authorization.k8s.io", Version: "v1", Resource: "selfsubjectaccessreviews"}
+
+// needs reports whether a deployment cannot be started without a right.
+func (c *cluster) needs(r rule, s deploy.Spec) bool {
+	switch r.resource {
+	case "leaderworkersets":
+		return spread(s)
+	case "pods/portforward":
+		return c.Reach == ReachForward
+	}
+	return r.optional == ""
+}
+
+// spread reports whether a replica is over several machines.
+func spread(s deploy.Spec) bool {
+	return slices.ContainsFunc(s.Replicas, func(r deploy.Replica) bool { return nodesOf(r) > 1 })
+}
+
+// entitled says which rights lack that a deployment needs, before anything is made: what is made
+// without the right to remove it stays.
+func (c *cluster) entitled(ctx context.Context, op string, s deploy.Spec) error {
+	var bad []string
+	for _, r := range rules {
+		if !c.needs(r, s) {
+			continue
+		}
+		lacking, err := c.lacking(ctx, r)
+		if apierrors.IsForbidden(err) {
+			return nil // the account may not ask either: what fails will say so
+		}
+		if err != nil {
+			return orCause(ctx, c.explain(op+": ask which rights the account has", err))
+		}
+		if len(lacking) > 0 {
+			bad = append(bad, strings.Join(lacking, ", ")+" "+r.resource)
+		}
+	}
+	if len(bad) == 0 {
+		return nil
+	}
+	return &deploy.InfraError{
+		Op: op, Err: fmt.Errorf("in the namespace %s this account may not %s", c.namespace, strings.Join(bad, ", nor ")),
+		Help: roleHelp, Lasting: true,
+	}
+}
+
+// lacking are the verbs of a rule that the account does not have.
+func (c *cluster) lacking(ctx context.Context, r rule) (out []string, err error) {
+	for _, verb := range r.verbs {
+		allowed := false
+		err := c.retry(ctx, func(ctx context.Context) (err error) {
+			allowed, err = c.allowed(ctx, r.group, r.resource, verb)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		if !allowed {
+			out = append(out, verb)
+		}
+	}
+	return out, nil
+}
+
+// allowed asks whether the account may do something in the namespace.
+func (c *cluster) allowed(ctx context.Context, group, name, verb string) (bool, error) {
+	name, sub, _ := strings.Cut(name, "/")
+	review := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
+		"spec": map[string]any{"resourceAttributes": map[string]any{"namespace": c.namespace, "group": group, "resource": name, "subresource": sub, "verb": verb}},
+	}}
+	got, err := c.objects.Resource(reviewKind).Create(ctx, review, metav1.CreateOptions{})
+	if err != nil {
+		return false, err
+	}
+	allowed, _, _ := unstructured.NestedBool(got.Object, "status", "allowed")
+	return allowed, nil
 }

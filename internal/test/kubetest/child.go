@@ -17,7 +17,8 @@ import (
 
 // undertaker ends what a test binary leaves behind: it hears of each group of processes that
 // starts and ends, and when its input ends, as it does with the test binary however that ends,
-// it kills the groups that are left and removes the directory.
+// it kills the groups that are left, whoever else has the directory in its environment, and
+// removes the directory.
 const undertaker = `
 alive=" "
 while read -r what group; do
@@ -26,12 +27,17 @@ while read -r what group; do
 	-) alive="${alive%% $group *} ${alive#* $group }" ;;
 	esac
 done
-for group in $alive; do kill -KILL -- "-$group" 2>/dev/null; done
+for group in $alive; do kill -s KILL -- "-$group" 2>/dev/null; done
+for file in $(grep -lzsx -- "KUBETEST_DIR=$1" /proc/[0-9]*/environ); do
+	process=${file#/proc/}
+	kill -s KILL "${process%/environ}" 2>/dev/null
+done
 rm -rf -- "$1"
 `
 
 // family is the child processes of the test binary.
 type family struct {
+	dir   string
 	mu    sync.Mutex
 	tell  io.WriteCloser
 	guard *exec.Cmd
@@ -48,7 +54,7 @@ func newFamily(dir string) (*family, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	return &family{tell: tell, guard: cmd}, nil
+	return &family{dir: dir, tell: tell, guard: cmd}, nil
 }
 
 // start starts a process as the head of a group of its own.
@@ -57,6 +63,7 @@ func (f *family) start(cmd *exec.Cmd) error {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
 	cmd.SysProcAttr.Setpgid = true
+	cmd.Env = append(cmd.Env, "KUBETEST_DIR="+f.dir)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err := cmd.Start(); err != nil {

@@ -76,10 +76,18 @@ func (c *client) open(ctx context.Context, path string) (io.ReadCloser, error) {
 	if res.StatusCode != http.StatusOK {
 		defer res.Body.Close()
 		text, _ := io.ReadAll(res.Body) // for the message
-		return nil, fmt.Errorf("%s: %s", res.Status, strings.TrimSpace(string(text)))
+		return nil, &statusError{res.StatusCode, strings.TrimSpace(string(text))}
 	}
 	return res.Body, nil
 }
+
+// statusError is an answer that is none of what was asked for.
+type statusError struct {
+	status int
+	text   string
+}
+
+func (e *statusError) Error() string { return fmt.Sprintf("status %d: %s", e.status, e.text) }
 
 // get reads a path of the API server.
 func (c *client) get(ctx context.Context, path string) ([]byte, error) {

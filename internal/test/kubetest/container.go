@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,11 +24,14 @@ const markerKey = "KUBETEST_CONTAINER"
 
 // container is one of a pod, over all its restarts.
 type container struct {
-	pod    *pod
-	spec   corev1.Container
-	init   bool
-	id     string
-	mounts map[string]string // directories of volumes by their names
+	pod     *pod
+	spec    corev1.Container
+	init    bool
+	id      string
+	mounts  map[string]string // directories of volumes by their names
+	ctx     context.Context   // of what the container runs: ends when it is to end
+	cancel  context.CancelCauseFunc
+	devices []device
 
 	mu            sync.Mutex
 	state, last   corev1.ContainerState
@@ -42,7 +46,9 @@ type container struct {
 }
 
 func newContainer(p *pod, spec corev1.Container, init bool) *container {
-	return &container{pod: p, spec: spec, init: init, id: newToken() + newToken(), log: newLogs()}
+	c := &container{pod: p, spec: spec, init: init, id: newToken() + newToken(), log: newLogs()}
+	c.ctx, c.cancel = context.WithCancelCause(p.ctx)
+	return c
 }
 
 // sidecar says whether a container begins before the others and runs on beside them.
@@ -66,7 +72,7 @@ func (c *container) run() bool {
 		if !ran {
 			return false
 		}
-		if c.pod.ctx.Err() != nil || !c.pod.restarts(c.spec, code) || c.init && !c.sidecar() && code == 0 {
+		if c.ctx.Err() != nil || !c.pod.restarts(c.spec, code) || c.init && !c.sidecar() && code == 0 {
 			return code == 0
 		}
 		if !c.pause(failed) {
@@ -92,7 +98,7 @@ func (c *container) pause(failed int) bool {
 	if failed > 0 {
 		c.say(corev1.EventTypeWarning, "BackOff", "Back-off restarting failed container %s in pod %s_%s(%s)", c.spec.Name, c.pod.object.Name, c.pod.object.Namespace, c.pod.object.UID)
 	}
-	return sleep(c.pod.ctx, backOff(failed))
+	return sleep(c.ctx, backOff(failed))
 }
 
 // sleep waits; false: ctx ends before the time is up.
@@ -112,24 +118,22 @@ func (c *container) once() (code int, ran bool) {
 		return 0, false
 	}
 	begun := metav1.Now()
-	cmd, err := c.launch(env)
+	cmd, out, err := c.launch(env)
+	if errors.Is(err, errEnds) {
+		return 0, false
+	}
 	if err != nil {
 		c.say(corev1.EventTypeWarning, "Failed", "Error: %v", err)
 		c.end(corev1.ContainerStateTerminated{ExitCode: 128, Reason: "StartError", Message: err.Error(), StartedAt: metav1.Unix(0, 0)})
 		return 128, true
 	}
 	c.say(corev1.EventTypeNormal, "Started", "Container started")
-	ctx, cancel := context.WithCancel(context.Background())
-	var beside sync.WaitGroup
-	beside.Go(func() { c.stopWhenAsked(ctx, cmd) })
-	beside.Go(func() { c.probe(ctx) })
-	c.pod.node.c.plane.family.wait(cmd)
-	killMarked(c.marker())
-	cancel()
-	beside.Wait()
-	c.log.close()
+	c.attend(cmd, out)
 	code = exitCode(cmd.ProcessState)
 	t := corev1.ContainerStateTerminated{ExitCode: int32(code), Reason: "Error", StartedAt: begun}
+	if code != 0 && c.spec.TerminationMessagePolicy == corev1.TerminationMessageFallbackToLogsOnError {
+		t.Message = c.log.last(2048)
+	}
 	c.mu.Lock()
 	oom := c.oom
 	c.oom, c.cmd = false, nil
@@ -147,6 +151,25 @@ func (c *container) once() (code int, ran bool) {
 	return code, true
 }
 
+// attend keeps what the process writes, probes it and ends it when the pod ends, until it and
+// all that it started have ended.
+func (c *container) attend(cmd *exec.Cmd, out *os.File) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var beside, copying sync.WaitGroup
+	copying.Go(func() { _, _ = io.Copy(c.log, out) }) // it ends with its writers
+	beside.Go(func() { c.stopWhenAsked(ctx, cmd) })
+	beside.Go(func() { c.probe(ctx) })
+	c.pod.node.c.plane.family.wait(cmd)
+	cancel()
+	killMarked(c.marker())
+	// One that hides from the marker may keep the stream open.
+	_ = out.SetReadDeadline(time.Now().Add(time.Second)) // pipes have deadlines
+	copying.Wait()
+	_ = out.Close() // it was only read
+	beside.Wait()
+	c.log.close()
+}
+
 // end takes note of the end.
 func (c *container) end(t corev1.ContainerStateTerminated) {
 	t.FinishedAt, t.ContainerID = metav1.Now(), "kubetest://"+c.id
@@ -162,7 +185,7 @@ func (c *container) prepare() (env []string, ok bool) {
 		return nil, false
 	}
 	told := ""
-	ok = eventually(c.pod.ctx, 1<<62, func() bool {
+	ok = eventually(c.ctx, 1<<62, func() bool {
 		var err error
 		env, err = c.environment()
 		if err == nil {
@@ -190,28 +213,38 @@ func (c *container) wait(reason, message string) {
 	}
 }
 
-// launch starts the container's process.
-func (c *container) launch(env []string) (*exec.Cmd, error) {
+// errEnds says that a container does not begin any more.
+var errEnds = errors.New("the pod ends")
+
+// launch starts the container's process; out is what it writes.
+func (c *container) launch(env []string) (cmd *exec.Cmd, out *os.File, err error) {
 	argv := c.argv(env)
-	cmd, err := c.command(argv, env)
-	if err != nil {
-		return nil, err
+	if cmd, err = c.command(argv, env); err != nil {
+		return nil, nil, err
 	}
+	out, in, err := os.Pipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer in.Close()
+	cmd.Stdout, cmd.Stderr = in, in
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	cmd.Stdout, cmd.Stderr = c.log, c.log
-	if c.pod.ctx.Err() != nil && errors.Is(context.Cause(c.pod.ctx), errKilled) {
-		return nil, errKilled
+	if c.ctx.Err() != nil {
+		err = errEnds
+	} else if err = c.pod.node.c.plane.family.start(cmd); err != nil {
+		err = fmt.Errorf("exec: %q: %w", argv[0], err)
 	}
-	if err := c.pod.node.c.plane.family.start(cmd); err != nil {
-		return nil, fmt.Errorf("exec: %q: %w", argv[0], err)
+	if err != nil {
+		_ = out.Close() // nothing was written
+		return nil, nil, err
 	}
 	c.cmd, c.env = cmd, env
 	c.state = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}
 	c.started = c.spec.StartupProbe == nil
 	c.ready = c.started && c.spec.ReadinessProbe == nil
 	c.pod.changed()
-	return cmd, nil
+	return cmd, out, nil
 }
 
 // argv is the container's command with its variables and directories in place.
@@ -243,7 +276,7 @@ func (c *container) command(argv, env []string) (*exec.Cmd, error) {
 			return nil, err
 		}
 	}
-	program, err := lookPath(argv[0], env, dir)
+	program, err := lookPath(argv[0], c.path(env), dir)
 	if err != nil {
 		return nil, err
 	}
@@ -252,26 +285,35 @@ func (c *container) command(argv, env []string) (*exec.Cmd, error) {
 	cmd.Dir = dir
 	// What the head leaves behind may hold its output open, and ends with it.
 	cmd.WaitDelay = time.Second
-	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "HOSTNAME=" + c.pod.object.Name}, append(slices.Clone(env), c.marker())...)
+	cmd.Env = append([]string{"HOME=" + home, "HOSTNAME=" + c.pod.object.Name}, append(slices.Clone(env), "PATH="+c.path(env), c.marker())...)
 	return cmd, nil
 }
 
+// path is where the container's programs are looked for.
+func (c *container) path(env []string) string {
+	path := cmp.Or(lookup(env, "PATH"), os.Getenv("PATH"))
+	if own := c.pod.node.c.image(c.spec.Image).Programs; own != "" {
+		path = own + string(filepath.ListSeparator) + path
+	}
+	return path
+}
+
 // lookPath finds a program as the container's runtime does.
-func lookPath(name string, env []string, dir string) (string, error) {
+func lookPath(name, path, dir string) (string, error) {
 	if strings.Contains(name, "/") {
-		path := name
-		if !filepath.IsAbs(path) {
-			path = filepath.Join(dir, path)
+		program := name
+		if !filepath.IsAbs(program) {
+			program = filepath.Join(dir, program)
 		}
-		if _, err := os.Stat(path); err != nil {
+		if _, err := os.Stat(program); err != nil {
 			return "", fmt.Errorf("exec: %q: stat %s: no such file or directory", name, name)
 		}
-		return path, nil
+		return program, nil
 	}
-	for _, d := range filepath.SplitList(cmp.Or(lookup(env, "PATH"), os.Getenv("PATH"))) {
-		path := filepath.Join(d, name)
-		if info, err := os.Stat(path); err == nil && !info.IsDir() && info.Mode()&0o111 != 0 {
-			return path, nil
+	for _, d := range filepath.SplitList(path) {
+		program := filepath.Join(d, name)
+		if info, err := os.Stat(program); err == nil && !info.IsDir() && info.Mode()&0o111 != 0 {
+			return program, nil
 		}
 	}
 	return "", fmt.Errorf("exec: %q: executable file not found in $PATH", name)
@@ -282,9 +324,9 @@ func (c *container) stopWhenAsked(ctx context.Context, cmd *exec.Cmd) {
 	select {
 	case <-ctx.Done():
 		return
-	case <-c.pod.ctx.Done():
+	case <-c.ctx.Done():
 	}
-	if grace := c.pod.graceful(); grace > 0 {
+	if grace := c.pod.graceful(context.Cause(c.ctx)); grace > 0 {
 		c.say(corev1.EventTypeNormal, "Killing", "Stopping container %s", c.spec.Name)
 		over := time.Now().Add(grace)
 		c.beforeStop(ctx, grace)

@@ -31,7 +31,7 @@ type door struct {
 	requests []Request
 }
 
-func openDoor(p *plane) (*door, error) {
+func openDoor(p *plane, id string) (*door, error) {
 	to, err := url.Parse(p.url)
 	if err != nil {
 		return nil, err
@@ -39,7 +39,10 @@ func openDoor(p *plane) (*door, error) {
 	d := &door{plane: p, addr: "127.0.0.1:0"}
 	d.onward = &http.Transport{TLSClientConfig: &tls.Config{RootCAs: p.certs.pool}, MaxIdleConnsPerHost: 64}
 	d.proxy = &httputil.ReverseProxy{
-		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(to) },
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(to)
+			ownNodes(r.Out.URL, id)
+		},
 		Transport:     d.onward,
 		FlushInterval: -1, // a watch has each event at once
 		ErrorLog:      log.New(io.Discard, "", 0),
@@ -49,6 +52,21 @@ func openDoor(p *plane) (*door, error) {
 	}
 	d.url = "https://" + d.addr
 	return d, nil
+}
+
+// ownNodes has a list of nodes, or a watch, be of the test's own: those of other tests are none
+// of its cluster.
+func ownNodes(u *url.URL, id string) {
+	if u.Path != "/api/v1/nodes" {
+		return
+	}
+	q := u.Query()
+	own := tenantLabel + "=" + id
+	if also := q.Get("labelSelector"); also != "" {
+		own = also + "," + own
+	}
+	q.Set("labelSelector", own)
+	u.RawQuery = q.Encode()
 }
 
 // listen opens the door, always at the same address.

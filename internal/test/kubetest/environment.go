@@ -19,6 +19,7 @@ func (c *container) environment() ([]string, error) {
 		return nil, err
 	}
 	env := []string{"KUBERNETES_SERVICE_HOST=" + api.Hostname(), "KUBERNETES_SERVICE_PORT=" + api.Port()}
+	env = append(env, visible(c.devices)...)
 	for _, from := range c.spec.EnvFrom {
 		more, err := c.envFrom(from)
 		if err != nil {

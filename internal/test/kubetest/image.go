@@ -20,6 +20,7 @@ type Image struct {
 	Pull       func(ctx context.Context) error // pulls it: what it returns is the registry's answer; nil at once
 	Login      string                          // user:password that the registry wants in an image pull secret; "" none
 	Files      string                          // the directory that a volume of the image is
+	Programs   string                          // a directory of programs that its containers find before others, "" none
 }
 
 // Image describes an image.
@@ -76,12 +77,12 @@ func (c *container) pull() bool {
 			c.mu.Unlock()
 			return true
 		}
-		if c.pod.ctx.Err() != nil {
+		if c.ctx.Err() != nil {
 			return false
 		}
 		c.say(corev1.EventTypeWarning, "Failed", "Error: %s", reason)
 		c.wait(reason, err.Error())
-		if !sleep(c.pod.ctx, firstBackOff) {
+		if !sleep(c.ctx, firstBackOff) {
 			return false
 		}
 		if reason == "ErrImagePull" {
@@ -89,7 +90,7 @@ func (c *container) pull() bool {
 			c.say(corev1.EventTypeWarning, "Failed", "Error: ImagePullBackOff")
 			c.wait("ImagePullBackOff", fmt.Sprintf("Back-off pulling image %q: ErrImagePull: %v", ref, err))
 		}
-		if !sleep(c.pod.ctx, backOff(failed+1)) {
+		if !sleep(c.ctx, backOff(failed+1)) {
 			return false
 		}
 	}
@@ -132,7 +133,7 @@ func (c *container) fetch(ref string) error {
 		return fmt.Errorf("failed to resolve reference %q: pull access denied, repository does not exist or may require authorization", ref)
 	}
 	if image.Pull != nil {
-		return image.Pull(c.pod.ctx)
+		return image.Pull(c.ctx)
 	}
 	return nil
 }

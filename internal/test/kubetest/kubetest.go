@@ -14,14 +14,19 @@
 // The control plane is the program that PERFLAB_KUBE_CONTROL names (make kube-control builds
 // it); without it tests are skipped. All tests of a binary share one, and each has its own
 // place in it: pods of its namespaces run on its nodes alone, and it reaches the API server by
-// a door of its own, which Away closes and FailWith makes fail.
+// a door of its own, which shows no nodes of others, which Away closes and FailWith makes fail.
+// When a test binary ends, however it ends, nothing of all this is left.
+//
+// A container's command runs as it is written. Where the command, the environment or a probe
+// names the mount path of a volume, the directory that the volume is stands there instead. A
+// container has devices of its own where it asks for some, and those of NVIDIA in the variable
+// of its plugin. Back-off is a hundred times as short as that of a real kubelet, a probe that
+// succeeds is noticed at once, and none fails because the machine is busy.
 //
 // What a kubelet here lacks: namespaces and limits of the kernel (a container sees this
-// machine's files, network and process ids; every pod has the address 127.0.0.1), and images
-// (a container runs its command; what its image does is said by Image). A mounted volume is a
-// directory, and where the command, the environment or a probe of a container names the
-// volume's mount path, the directory stands there instead. Back-off is a hundred times as
-// short as that of a real kubelet, and a probe that succeeds is noticed at once.
+// machine's files, network and process ids; every pod has the address 127.0.0.1, which the
+// API server takes for no endpoint of a Service), the content of images (Image says what else
+// they do), and attaching to a container.
 package kubetest
 
 import (
@@ -30,6 +35,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -59,6 +65,8 @@ type Cluster struct {
 	door  *door
 	ctx   context.Context // the test's work; ends before the door
 	work  sync.WaitGroup
+	// How long what is about to go from a namespace may take at the test's end.
+	patience time.Duration
 
 	mu         sync.Mutex
 	namespaces []string
@@ -82,19 +90,25 @@ func Start(t testing.TB) *Cluster {
 		t.Fatal(err)
 	}
 	c := &Cluster{
-		plane: p, id: fmt.Sprintf("t%d", tenants.Add(1)),
+		plane: p, patience: patience, id: fmt.Sprintf("t%d", tenants.Add(1)),
 		users: map[string]string{Admin: p.token}, images: map[string]Image{},
 	}
 	c.dir = filepath.Join(p.dir, c.id)
 	if err := os.MkdirAll(c.dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if c.door, err = openDoor(p); err != nil {
+	if c.door, err = openDoor(p, c.id); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	c.ctx = ctx
 	t.Cleanup(func() {
+		c.mu.Lock()
+		nodes := slices.Clone(c.nodes)
+		c.mu.Unlock()
+		for _, n := range nodes {
+			n.Stop()
+		}
 		cancel()
 		c.work.Wait()
 		c.door.shut()
@@ -163,15 +177,13 @@ type Request struct{ Agent, Method, Path string }
 
 func (r Request) String() string { return strings.Join([]string{r.Agent, r.Method, r.Path}, " ") }
 
-// eventually asks until f says yes; false: not before the time was up, or ctx ended.
+// eventually asks, ever more seldom, until f says yes; false: not before the time was up, or ctx ended.
 func eventually(ctx context.Context, limit time.Duration, f func() bool) bool {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for !f() {
+	for pause := 10 * time.Millisecond; !f(); pause = min(2*pause, 200*time.Millisecond) {
 		select {
-		case <-tick.C:
+		case <-time.After(pause):
 		case <-timer.C:
 			return f()
 		case <-ctx.Done():

@@ -82,6 +82,7 @@ func shell(script string) object { return object{"command": []any{"sh", "-c", sc
 
 // TestPod has a pod scheduled, run to its end, read and deleted.
 func TestPod(t *testing.T) {
+	t.Parallel()
 	c := Start(t)
 	ns := c.Namespace(t)
 	n := c.Node(t, "node-1", Resources{"nvidia.com/gpu": "2"})

@@ -70,6 +70,16 @@ func (l *logs) from(n int) (lines []line, open bool, more chan struct{}) {
 	return l.lines[min(n, len(l.lines)):], !l.closed, l.more
 }
 
+// last is the end of the log, of at most so many bytes.
+func (l *logs) last(limit int) string {
+	lines, _, _ := l.from(0)
+	var b []byte
+	for _, line := range lines {
+		b = append(b, line.text...)
+	}
+	return string(b[max(0, len(b)-limit):])
+}
+
 // logOptions are a reader's wishes.
 type logOptions struct {
 	follow, timestamps bool

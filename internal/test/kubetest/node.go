@@ -33,31 +33,31 @@ type Node struct {
 	work   sync.WaitGroup
 	ended  sync.Once
 
-	mu     sync.Mutex
-	silent bool // nothing is said of pods any more
-	pods   map[types.UID]*pod
-	pulled map[string]bool
+	mu      sync.Mutex
+	silent  bool // nothing is said of pods any more
+	pods    map[types.UID]*pod
+	pulled  map[string]bool
+	devices devices
 }
 
 // Node adds a machine to the test's cluster, with labels KEY=VALUE. Pods of the test's
-// namespaces alone run on it. It ends with the test. Its name in the cluster, Node.Name, begins
+// namespaces alone run on it. It ends with the test, after the test's namespaces. Its name in the cluster, Node.Name, begins
 // with the test's.
 func (c *Cluster) Node(t testing.TB, name string, has Resources, labels ...string) *Node {
 	t.Helper()
-	n := &Node{Name: c.id + "-" + name, c: c, pods: map[types.UID]*pod{}, pulled: map[string]bool{}}
+	n := &Node{Name: c.id + "-" + name, c: c, pods: map[types.UID]*pod{}, pulled: map[string]bool{}, devices: newDevices(c.id+"-"+name, has)}
 	n.dir = filepath.Join(c.dir, n.Name)
 	n.ctx, n.quit = context.WithCancel(c.plane.ctx)
 	var err error
 	if n.server, err = serveKubelet(n); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(n.Stop)
-	if err := n.register(has, labels); err != nil {
-		t.Fatal(err)
-	}
 	c.mu.Lock()
 	c.nodes = append(c.nodes, n)
 	c.mu.Unlock()
+	if err := n.register(has, labels); err != nil {
+		t.Fatal(err)
+	}
 	n.work.Go(n.watch)
 	return n
 }

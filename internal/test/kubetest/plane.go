@@ -137,7 +137,7 @@ func (p *plane) startParts(program string, port int) error {
 		"--tls-cert-file="+p.at("server.crt"), "--tls-private-key-file="+p.at("server.key"), "--token-auth-file="+p.at("tokens.csv"),
 		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file="+p.at("sa.pub"), "--service-account-signing-key-file="+p.at("sa.key"),
 		"--kubelet-client-certificate="+p.at("client.crt"), "--kubelet-client-key="+p.at("client.key"), "--kubelet-certificate-authority="+p.at("ca.crt"),
-		"--kubelet-preferred-address-types=InternalIP", "--service-cluster-ip-range=10.96.0.0/24", "--authorization-mode=RBAC", "--allow-privileged=true",
+		"--kubelet-preferred-address-types=InternalIP", "--kubelet-timeout=60s", "--service-cluster-ip-range=10.96.0.0/24", "--authorization-mode=RBAC", "--allow-privileged=true",
 		// A namespace's pods run on the nodes of its test alone: it has them in an annotation.
 		"--enable-admission-plugins=PodNodeSelector",
 		"--max-requests-inflight=0", "--max-mutating-requests-inflight=0", "--enable-priority-and-fairness=false")

@@ -30,19 +30,22 @@ type pod struct {
 	ctx        context.Context // of what the pod runs: ends when it is to end
 	cancel     context.CancelCauseFunc
 
-	mu        sync.Mutex
-	reason    string // why the kubelet ended it
-	deleting  bool
-	grace     time.Duration // between asking and killing
-	begun     metav1.Time
-	pending   string // why nothing has begun: a reason of waiting
-	message   string
-	ready     map[corev1.PodConditionType]corev1.PodCondition
-	published chan struct{} // closed when no more is told of the pod
+	mu          sync.Mutex
+	reason      string // why the kubelet ended it
+	deleting    bool
+	over        chan struct{} // closed when the pod is deleted
+	grace       time.Duration // between asking and killing
+	begun       metav1.Time
+	pending     string // why nothing has begun: a reason of waiting
+	message     string
+	initialized bool
+	ready       map[corev1.PodConditionType]corev1.PodCondition
+	published   chan struct{} // closed when no more is told of the pod
 }
 
-// errDeleted and errKilled are why a pod's containers end.
+// errDeleted, errKilled and errDone are why a pod's containers end.
 var (
+	errDone    = errors.New("the containers beside which it ran have ended")
 	errDeleted = errors.New("the pod is deleted")
 	errKilled  = errors.New("the pod is killed")
 )
@@ -50,7 +53,7 @@ var (
 func newPod(n *Node, object *corev1.Pod) *pod {
 	p := &pod{
 		node: n, object: object, dir: filepath.Join(n.dir, string(object.UID)), dirty: make(chan struct{}, 1), pending: "ContainerCreating",
-		begun: metav1.Now(), ready: map[corev1.PodConditionType]corev1.PodCondition{}, published: make(chan struct{}),
+		begun: metav1.Now(), ready: map[corev1.PodConditionType]corev1.PodCondition{}, published: make(chan struct{}), over: make(chan struct{}),
 	}
 	p.ctx, p.cancel = context.WithCancelCause(n.ctx)
 	for i := range object.Spec.InitContainers {
@@ -68,8 +71,7 @@ func (p *pod) update(object *corev1.Pod) {
 		return
 	}
 	p.mu.Lock()
-	first := !p.deleting
-	p.deleting = true
+	first := p.markDeleted()
 	if object.DeletionGracePeriodSeconds != nil {
 		p.grace = time.Duration(*object.DeletionGracePeriodSeconds) * time.Second
 	}
@@ -77,6 +79,16 @@ func (p *pod) update(object *corev1.Pod) {
 	if first {
 		p.cancel(errDeleted)
 	}
+}
+
+// markDeleted is called with mu held; first says that nobody has before.
+func (p *pod) markDeleted() (first bool) {
+	if p.deleting {
+		return false
+	}
+	p.deleting = true
+	close(p.over)
+	return true
 }
 
 func (p *pod) deleted() bool {
@@ -99,17 +111,20 @@ func (p *pod) kill(reason string) {
 // vanish ends a pod that is not in the cluster any more.
 func (p *pod) vanish() {
 	p.mu.Lock()
-	p.deleting = true
+	p.markDeleted()
 	p.mu.Unlock()
 	p.kill("")
 }
 
-// graceful says how long containers may take to end.
-func (p *pod) graceful() time.Duration {
+// graceful says how long a container may take to end, by why it ends.
+func (p *pod) graceful(why error) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if errors.Is(context.Cause(p.ctx), errDeleted) {
+	switch {
+	case errors.Is(why, errDeleted):
 		return p.grace
+	case errors.Is(why, errDone):
+		return time.Duration(*p.object.Spec.TerminationGracePeriodSeconds) * time.Second // the API server sets it
 	}
 	return 0
 }
@@ -118,8 +133,10 @@ func (p *pod) graceful() time.Duration {
 func (p *pod) run() {
 	p.node.work.Go(p.publish)
 	p.update(p.object) // it may come to the kubelet being deleted
+	p.node.assign(p)
 	p.changed()
 	p.live()
+	p.node.release(p)
 	if p.ctx.Err() == nil {
 		<-p.ctx.Done() // it has come to its end by itself, and stays until it is deleted
 	}
@@ -139,14 +156,17 @@ func (p *pod) live() {
 	p.mu.Lock()
 	p.pending = "PodInitializing"
 	p.mu.Unlock()
-	var running sync.WaitGroup
-	defer running.Wait()
+	var beside, running sync.WaitGroup
+	defer beside.Wait()
+	defer p.endSidecars()
 	for _, c := range p.containers {
 		c.mounts = mounts
-		if !c.init || c.sidecar() {
-			continue
-		}
-		if !c.run() {
+		switch {
+		case !c.init:
+		case c.sidecar():
+			beside.Go(func() { c.run() })
+			eventually(c.ctx, 1<<62, c.begun)
+		case !c.run():
 			return
 		}
 	}
@@ -154,15 +174,30 @@ func (p *pod) live() {
 	p.pending = "ContainerCreating"
 	p.mu.Unlock()
 	for _, c := range p.containers {
-		if !c.init || c.sidecar() {
+		if !c.init {
 			running.Go(func() { c.run() })
+		}
+	}
+	running.Wait()
+}
+
+// endSidecars ends what runs beside the containers, which have ended.
+func (p *pod) endSidecars() {
+	for _, c := range p.containers {
+		if c.sidecar() {
+			c.cancel(errDone)
 		}
 	}
 }
 
 // waitDeleted waits until an ended pod is deleted; false: its machine ends before that.
 func (p *pod) waitDeleted() bool {
-	return eventually(p.node.ctx, 1<<62, p.deleted)
+	select {
+	case <-p.over:
+		return true
+	case <-p.node.ctx.Done():
+		return false
+	}
 }
 
 // mountAll prepares what the volumes are, and tries again until it is there; nil: the pod ends

@@ -17,6 +17,10 @@ import (
 // it may fail, so that nobody waits for a start that is over.
 const glance = 50 * time.Millisecond
 
+// leastTimeout is the least time that a probe has, whatever it says: a machine that tests are
+// busy on is no sign that a container is not well.
+const leastTimeout = 20 * time.Second
+
 // probe watches over a container that runs: it has started, it is ready, it lives. ctx ends
 // with the container's run.
 func (c *container) probe(ctx context.Context) {
@@ -107,11 +111,15 @@ func failures(p *corev1.Probe) (threshold int, period time.Duration) {
 
 // try does what a probe says once.
 func (c *container) try(ctx context.Context, p *corev1.Probe) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Duration(max(1, p.TimeoutSeconds))*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, max(leastTimeout, time.Duration(p.TimeoutSeconds)*time.Second))
 	defer cancel()
 	switch {
 	case p.HTTPGet != nil:
-		return c.tryHTTP(ctx, p.HTTPGet)
+		port, err := c.portOf(p.HTTPGet.Port)
+		if err != nil {
+			return err
+		}
+		return tryHTTP(ctx, p.HTTPGet, port)
 	case p.Exec != nil:
 		return c.exec(ctx, p.Exec.Command, nil, nil, nil)
 	case p.TCPSocket != nil:
@@ -128,11 +136,8 @@ func (c *container) try(ctx context.Context, p *corev1.Probe) error {
 	return fmt.Errorf("kubetest does not know this kind of probe")
 }
 
-func (c *container) tryHTTP(ctx context.Context, get *corev1.HTTPGetAction) error {
-	port, err := c.portOf(get.Port)
-	if err != nil {
-		return err
-	}
+// tryHTTP asks a port and wants an answer below 400.
+func tryHTTP(ctx context.Context, get *corev1.HTTPGetAction, port int) error {
 	scheme := "http"
 	if get.Scheme == corev1.URISchemeHTTPS {
 		scheme = "https"

@@ -27,6 +27,9 @@ func (p *pod) status() corev1.PodStatus {
 		}
 		s.ContainerStatuses = append(s.ContainerStatuses, cs)
 	}
+	// What ran beside the containers may have ended since.
+	initialized = initialized || p.initialized
+	p.initialized = initialized
 	s.Phase = p.phase(s, initialized)
 	if p.reason != "" {
 		s.Phase, s.Reason = corev1.PodFailed, p.reason
@@ -126,7 +129,7 @@ func (c *container) status(pending, message string) (s corev1.ContainerStatus, d
 	defer c.mu.Unlock()
 	s = corev1.ContainerStatus{
 		Name: c.spec.Name, Image: c.spec.Image, ImageID: c.imageID, ContainerID: c.containerID(), RestartCount: c.restarts,
-		State: c.state, LastTerminationState: c.last, Ready: c.ready, Started: &c.started,
+		State: c.state, LastTerminationState: c.last, Ready: c.ready, Started: new(c.started),
 	}
 	if s.State == (corev1.ContainerState{}) {
 		s.State.Waiting = &corev1.ContainerStateWaiting{Reason: pending, Message: message}

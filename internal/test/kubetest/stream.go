@@ -63,6 +63,13 @@ func (c *container) runs() bool {
 	return c.cmd != nil
 }
 
+// begun says whether the container's process has started and its startup probe has succeeded.
+func (c *container) begun() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.started
+}
+
 // exec runs a command in the container; ctx's end, and the container's, kills it.
 func (c *container) exec(ctx context.Context, argv []string, in io.Reader, out, errs io.Writer) error {
 	c.mu.Lock()

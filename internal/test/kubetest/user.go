@@ -82,7 +82,7 @@ func (c *Cluster) adopt(t testing.TB, namespace, account, user string) {
 
 // accountToken asks for a token of a service account.
 func (p *plane) accountToken(ctx context.Context, namespace, name string) (string, error) {
-	ask := map[string]any{"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": map[string]any{}}
+	ask := map[string]any{"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "metadata": map[string]any{"name": name}, "spec": map[string]any{}}
 	u, err := p.api.in(accountKind, namespace).Create(ctx, &unstructured.Unstructured{Object: ask}, metav1.CreateOptions{}, "token")
 	if err != nil {
 		return "", fmt.Errorf("token of service account %s in namespace %s: %w", name, namespace, err)
