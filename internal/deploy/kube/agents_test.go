@@ -33,8 +33,8 @@ func fakeAgent(t *testing.T, script string) (notes string) {
 	return notes
 }
 
-// read waits for so many files, and gives what they hold, by their names.
-func read(t *testing.T, n int, glob string) (out []string) {
+// notesOf waits for so many files, and gives what they hold, by their names.
+func notesOf(t *testing.T, n int, glob string) (out []string) {
 	t.Helper()
 	var files []string
 	for end := time.Now().Add(soon); len(files) < n && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
@@ -73,13 +73,13 @@ func TestAgents(t *testing.T) {
 	if text, err := job.MarshalJSON(); err != nil || strings.Contains(string(text), "perflab://") {
 		t.Errorf("the Job has an invitation: %v\n%s", err, text)
 	}
-	calls := read(t, 3, notes+"/*.args")
+	calls := notesOf(t, 3, notes+"/*.args")
 	for i, call := range calls {
 		if !strings.HasPrefix(call, "agent --name "+l.Name()+"-"+strconv.Itoa(i)+"-") || !strings.Contains(call, " --label job="+l.Name()+" ") || strings.Contains(call, "perflab://") {
 			t.Errorf("agent %d was called as perflab %s", i, call)
 		}
 	}
-	if joins := read(t, 3, notes+"/*.join"); len(calls) != 3 || !slices.Equal(joins, urls) {
+	if joins := notesOf(t, 3, notes+"/*.join"); len(calls) != 3 || !slices.Equal(joins, urls) {
 		t.Errorf("%d agents were called, with the invitations %q", len(calls), joins)
 	}
 	if err := l.Stop(t.Context()); err != nil {
@@ -99,7 +99,7 @@ func TestAgentsOutside(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, call := range read(t, 2, notes+"/*.args") {
+	for i, call := range notesOf(t, 2, notes+"/*.args") {
 		if !strings.Contains(call, "--hub tls://nats:4222 --hub-seed ") || !strings.Contains(call, "/agent-"+strconv.Itoa(i)+".nk --hub-ca ") {
 			t.Errorf("agent %d was called as perflab %s", i, call)
 		}
