@@ -158,7 +158,7 @@ var modules = map[string][]string{
 // testModules are the dependencies that tests of other packages may import
 // too, with the packages.
 var testModules = map[string][]string{
-	"go.yaml.in/yaml/v4":     {"cli"},
+	"go.yaml.in/yaml/v4":     {"cli", "perflab/cmd/perflab"},
 	"github.com/spf13/pflag": {"perflab/cmd/perflab"},
 }
 

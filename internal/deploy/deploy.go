@@ -47,6 +47,8 @@
 //   - SSH, and containers that run already: the keeper ends what has the marker within a
 //     moment, also when the connection is cut, after Silence.
 //   - Containers of perflab's own run on, and are ended by the next Start or Sweep.
+//   - Pods of a cluster run on, and are ended by the next Start or Sweep in the directory, or by that of any
+//     perflab in the namespace once their Lease is old.
 //   - Existing: what serves is not perflab's, and is left alone but for the hooks.
 //
 // A Sweep goes by recorded identities (process id, start time and boot of the machine; a container's

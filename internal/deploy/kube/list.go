@@ -1,9 +1,11 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -81,7 +83,7 @@ func (c *cluster) list(ctx context.Context) (out []Owned, leases map[string]unst
 		}
 		out = append(out, d)
 	}
-	slices.SortFunc(out, func(a, b Owned) int { return a.Created.Compare(b.Created) })
+	slices.SortFunc(out, func(a, b Owned) int { return cmp.Or(a.Created.Compare(b.Created), strings.Compare(a.Name, b.Name)) })
 	return out, leases, nil
 }
 

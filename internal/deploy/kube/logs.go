@@ -152,7 +152,7 @@ func (s *stampedLines) open() {
 	at, err := time.Parse(time.RFC3339Nano, string(s.head))
 	s.head, s.in = s.head[:0], true
 	s.drop = err != nil || !at.After(s.after)
-	if !s.drop {
+	if !s.drop && at.After(s.f.last) { // a node's clock may be set back
 		s.f.last = at
 	}
 }

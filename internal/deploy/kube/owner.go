@@ -215,8 +215,10 @@ func (c *cluster) sweep(ctx context.Context, now time.Time) (ended []string, err
 // is alive after all.
 func (c *cluster) evict(ctx context.Context, l unstructured.Unstructured) (gone bool, err error) {
 	background, version, uid := metav1.DeletePropagationBackground, l.GetResourceVersion(), l.GetUID()
-	err = c.of(leaseKind).Delete(ctx, l.GetName(), metav1.DeleteOptions{
-		PropagationPolicy: &background, Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version},
+	err = c.retry(ctx, func(ctx context.Context) error {
+		return c.of(leaseKind).Delete(ctx, l.GetName(), metav1.DeleteOptions{
+			PropagationPolicy: &background, Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version},
+		})
 	})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return false, nil
@@ -234,16 +236,18 @@ func (c *cluster) describe(owner string) string {
 
 // end removes a deployment by its owner's name, and reports whether there was something.
 func (c *cluster) end(ctx context.Context, name string) (found bool, err error) {
-	_, err = c.of(leaseKind).Get(ctx, name, metav1.GetOptions{})
-	if err != nil && !apierrors.IsNotFound(err) {
+	var pods []unstructured.Unstructured
+	leased := true
+	err = c.retry(ctx, func(ctx context.Context) error {
+		_, err := c.of(leaseKind).Get(ctx, name, metav1.GetOptions{})
+		if leased = err == nil; leased || !apierrors.IsNotFound(err) {
+			return err
+		}
+		pods, err = c.podsOf(ctx, name)
+		return err
+	})
+	if err != nil || !leased && len(pods) == 0 {
 		return false, err
-	}
-	pods, listed := c.podsOf(ctx, name)
-	if listed != nil {
-		return false, listed
-	}
-	if err != nil && len(pods) == 0 {
-		return false, nil
 	}
 	if err := c.remove(ctx, leaseKind, name, nil); err != nil {
 		return true, err

@@ -5,9 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -116,9 +119,19 @@ func TestStale(t *testing.T) {
 	if ended, err := kube.Clean(t.Context(), r.Settings); err != nil || len(ended) > 0 {
 		t.Errorf("clean removes %q of what is fresh (%v)", ended, err)
 	}
-	p.age(t, list[1].Name)
-	if list, err := kube.List(t.Context(), r.Settings); err != nil || list[0].Stale || !list[1].Stale {
-		t.Errorf("list: %+v, %v, want the second stale", list, err)
+	old := list[0].Name
+	if strings.HasSuffix(list[0].Holder, fmt.Sprintf("/%d", os.Getpid())) {
+		old = list[1].Name
+	}
+	p.age(t, old)
+	list, err = kube.List(t.Context(), r.Settings)
+	for _, d := range list {
+		if d.Stale != (d.Name == old) {
+			t.Errorf("stale is %v of %+v", d.Stale, d)
+		}
+	}
+	if err != nil || len(list) != 2 {
+		t.Errorf("list: %+v, %v", list, err)
 	}
 	other := deploytest.Start(t, p.runtime(t), deploytest.Spec(t, deploytest.Ready))
 	deploytest.NothingLeft(t, left, 1)
@@ -211,5 +224,51 @@ func TestAwayAtTheStart(t *testing.T) {
 	defer cancel()
 	if _, err := r.Start(ctx, deploytest.Spec(t, deploytest.Ready)); err == nil || !strings.Contains(err.Error(), "interrupted") {
 		t.Errorf("start: %v, want its interruption while perflab is patient", err)
+	}
+}
+
+// TestFlaky: an API server that fails every third request changes nothing but the time that things take.
+func TestFlaky(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	var asked atomic.Int64
+	p.FailWith(func(*http.Request) (int, string) {
+		if asked.Add(1)%3 == 0 {
+			return http.StatusServiceUnavailable, "etcdserver: leader changed"
+		}
+		return 0, ""
+	})
+	r := p.runtime(t)
+	s := deploytest.Spec(t, deploytest.Ready)
+	s.Timeout *= 3
+	d := deploytest.Start(t, r, s)
+	if err := d.Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
+	deploytest.NothingLeft(t, s, 1)
+	if text := read(t, s, "replica-0.log"); strings.Count(text, deploytest.Hello) != 1 {
+		t.Errorf("the log has not each line once:\n%s", text)
+	}
+}
+
+// TestNoSets: a cluster without LeaderWorkerSet says what it lacks.
+func TestNoSets(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.FailWith(func(r *http.Request) (int, string) {
+		if strings.HasPrefix(r.URL.Path, "/apis/leaderworkerset.x-k8s.io/") {
+			return http.StatusNotFound, "the server could not find the requested resource"
+		}
+		return 0, ""
+	})
+	r := p.runtime(t)
+	s := spread(t, deploytest.Worker)
+	_, err := r.Start(t.Context(), s)
+	if e, ok := errors.AsType[*deploy.InfraError](err); !ok || !strings.Contains(e.Error(), "LeaderWorkerSet") || !strings.Contains(e.Hint(), "install LeaderWorkerSet") || !e.Lasting {
+		t.Errorf("start: %v", err)
+	}
+	findings, err := kube.Check(t.Context(), r.Settings, s)
+	if err != nil || findings[len(findings)-1].OK || !strings.Contains(findings[len(findings)-1].Text, "which the cluster lacks") {
+		t.Errorf("check: %+v, %v", findings, err)
 	}
 }
