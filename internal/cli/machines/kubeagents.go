@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
+
+	"github.com/spf13/cobra"
 
 	"perflab/internal/cli/console"
 	"perflab/internal/deploy"
@@ -108,4 +111,53 @@ func joined(ctx context.Context, l *fleet.Leader, c fleet.Choice) (*fleet.Crew, 
 			}
 		}
 	}
+}
+
+func newKubeAgents(env console.Env) *cobra.Command {
+	var f clusterFlags
+	var h Hub
+	a := kube.Agents{}
+	c := &cobra.Command{
+		Use:   "agents N",
+		Short: "Run agents of a fleet as pods of a cluster, until this command ends",
+		Long: `Start N pods of perflab agent in a namespace, as an Indexed Job, have them join the fleet of
+a hub, and keep them until an interrupt (Ctrl-C): then all of it is removed. Each has
+processors of its own, away from each other and from engines as far as nodes allow it.
+
+The load of perflab bench --fleet job=NAME, which is printed, comes from inside of the
+cluster then, at the addresses of Services and pods, and its calls come back to the
+leader: no volume is needed. A study does the same with load: in runtime.kubernetes.
+
+The pods reach the hub at the address by which it knows itself, or by --agent-hub. Of
+perflab's own hub each gets an invitation, in a Secret that goes with the pods; of an
+outside NATS server each has a key in a Secret of yours, which --keys names.`,
+		Example: "  perflab kube agents 4 --image registry.example/perflab:v1 --namespace bench --hub fleet --agent-hub lab.example.org",
+		Args:    console.WantArgs(1, "how many agents"),
+		RunE: func(c *cobra.Command, args []string) (err error) {
+			if a.Number, err = strconv.Atoi(args[0]); err != nil {
+				return console.Usage(fmt.Errorf("%q is no number of agents", args[0]))
+			}
+			if err := a.Validate(); err != nil {
+				return console.Usage(err)
+			}
+			_, job, leave, err := h.Pods(c.Context(), env, f.Settings, a)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(env.Stdout, "%s of the fleet in pods: send load by perflab bench --fleet job=%s\nAn interrupt (Ctrl-C) ends and removes them\n", console.Plural(a.Number, "agent"), job)
+			<-c.Context().Done()
+			leave()
+			return nil
+		},
+	}
+	fs := c.Flags()
+	fs.SortFlags = false
+	fs.StringVar(&a.Image, "image", "", "image of perflab, of this version")
+	fs.StringVar(&a.CPU, "cpu", "", "CPUs of each, as requests and limits (default 2)")
+	fs.StringVar(&a.Memory, "memory", "", "memory of each (default 2Gi)")
+	f.addPlace(fs)
+	h.Add(fs)
+	fs.StringVar(&a.Hub, "agent-hub", "", "name or address by which pods reach the hub, if it is another")
+	fs.StringVar(&a.Keys, "keys", "", "Secret with a key for each agent of an outside NATS server: agent-0.nk ..., and ca.crt")
+	return c
 }
