@@ -56,6 +56,9 @@ func newPods(t *testing.T) *pods {
 			t.Fatal(err)
 		}
 	}
+	if err := os.WriteFile(filepath.Join(bin, "perflab"), fmt.Appendf(nil, "#!/bin/sh\nPERFLAB_TEST_MAIN=1 exec %s \"$@\"\n", self), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH")) // of containers too
 	p := &pods{Cluster: c, namespace: c.Namespace(t), dir: t.TempDir()}
 	c.Node(t, "node-1", kubetest.Resources{"nvidia.com/gpu": "8"}, "nvidia.com/gpu.product=NVIDIA-H100-80GB-HBM3")

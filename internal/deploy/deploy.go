@@ -149,6 +149,12 @@ type Runtime interface {
 	Sweep(ctx context.Context, dir string) (ended []string, err error)
 }
 
+// Insider is a Deployment whose engines others reach by other addresses than this machine does: those beside them.
+type Insider interface {
+	// Inside is one of the Targets as they reach it.
+	Inside(target string) string
+}
+
 // Engine is a peer that serves.
 type Engine struct {
 	Replica int

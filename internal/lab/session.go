@@ -39,7 +39,8 @@ type Options struct {
 	// Earlier reads the earlier studies that a study names; nil: there is nobody to.
 	Earlier func(*study.Study) ([]outcome.Earlier, error)
 
-	Fleet Fleet // of runtime kind fleet; nil: there is none
+	Fleet Fleet      // of runtime kind fleet; nil: there is none
+	Crew  bench.Crew // sends the loads in place of this machine, from beside the engines; nil: nobody does
 
 	disk    durable.Disk    // that the study's directory is on
 	learned []byte          // earlier.json of a new study

@@ -254,6 +254,8 @@ func (ev *evaluation) load(ctx context.Context, la *launch, d deploy.Deployment,
 	b.Dir, b.APIKey, b.Secrets = ev.runDir(name, try), ev.APIKey, ev.Options.Secrets
 	if m := ev.Runtime.Node(); m.Name != "" {
 		b.Crew = ev.Fleet.Crew(m.Name)
+	} else if ev.Crew != nil {
+		b.Crew = beside{ev.Crew, d}
 	}
 	b.Phase = func(text string) { ev.watch.change(func(s *Status) { s.Phase = text }) }
 	if err := rundir.ClearPartial(b.Dir); err != nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"perflab/internal/arch"
+	"perflab/internal/deploy/kube"
 	"perflab/internal/field"
 	"perflab/internal/redact"
 )
@@ -74,4 +75,12 @@ func (c *checker) podSecrets(engineName string) {
 	if file := any(use.File); len(use.File) > 0 && !reflect.DeepEqual(redact.Tree("", file), file) {
 		c.add("engines."+engineName+".file", "a secret stands here, and would stand in the cluster for whoever may read its objects: leave it out")
 	}
+}
+
+// LoadAgents are the agents that send the study's loads from beside its engines; nil: this machine sends them.
+func (f *File) LoadAgents() *kube.Agents {
+	if f.Runtime.Kind != Kubernetes || f.Runtime.Kubernetes == nil {
+		return nil
+	}
+	return f.Runtime.Kubernetes.Load
 }

@@ -11,13 +11,15 @@ import (
 func TestPath(t *testing.T) {
 	for _, tt := range []struct {
 		pods   []result.Pod
+		fleet  *result.Fleet
 		status result.Status
 		text   string
 	}{
-		{[]result.Pod{{Node: "a"}, {Node: "b"}}, result.Sound, "to the addresses of the pods, on a, b"},
-		{[]result.Pod{{Node: "a"}, {Node: "b", Forwarded: true}}, result.Noted, "smoke test"},
+		{[]result.Pod{{Node: "a"}, {Node: "b"}}, nil, result.Sound, "to the addresses of the pods, on a, b"},
+		{[]result.Pod{{Node: "a"}, {Node: "b", Forwarded: true}}, nil, result.Noted, "smoke test"},
+		{[]result.Pod{{Node: "a", Forwarded: true}}, &result.Fleet{}, result.Sound, "to the addresses of the pods, on a"}, // for who leads alone
 	} {
-		status, text := judgePath(&result.Analysis{Header: result.Header{Pods: tt.pods}})
+		status, text := judgePath(&result.Analysis{Header: result.Header{Pods: tt.pods, Fleet: tt.fleet}})
 		if status != tt.status || !strings.Contains(text, tt.text) {
 			t.Errorf("%+v: %v, %s", tt.pods, status, text)
 		}

@@ -153,9 +153,9 @@ func (f *serveFlags) run(ctx context.Context, env console.Env) error {
 func (f *serveFlags) openFleet(ctx context.Context, env console.Env) (close func(), err error) {
 	lead := fleet.Options{Who: "the laboratory's server", Version: f.Version, Log: f.Log}
 	switch {
-	case f.hub.Named() && f.fleet != "":
+	case f.hub.Given() && f.fleet != "":
 		return nil, console.Usage(errors.New("--fleet opens a hub here and --hub names an outside server: give one or the other"))
-	case f.hub.Named():
+	case f.hub.Given():
 		l, children, stop, err := f.hub.Outside(ctx, env, lead, f.Log)
 		f.Fleet, f.Env = l, append(f.Env, children...)
 		return stop, err
@@ -331,7 +331,7 @@ func (f *serveFlags) tell(env console.Env, s *web.Server, address string) {
 		fmt.Fprintf(env.Stdout, "Certificate: made by this server; its SHA-256 fingerprint, which a browser shows too:\n  %s\n", s.Guard().Fingerprint())
 	}
 	fmt.Fprintf(env.Stdout, "Directories: %s\n", strings.Join(f.Roots, ", "))
-	if f.hub.Named() {
+	if f.hub.Given() {
 		fmt.Fprintln(env.Stdout, "Fleet: at the NATS server that --hub names")
 	}
 	if f.fleet != "" {

@@ -31,6 +31,7 @@ import (
 
 type agentFlags struct {
 	join, name, dir string
+	joinFile        string
 	hub, seed, ca   string // of an outside server
 	labels          []string
 	engines         string
@@ -79,6 +80,7 @@ agent leaves when it is killed end when it is started again.`,
 	fs := c.Flags()
 	fs.SortFlags = false
 	fs.StringVar(&f.join, "join", "", "URL of an invitation; needed once")
+	fs.StringVar(&f.joinFile, "join-file", "", "file with that URL, which no list of processes shows then")
 	fs.StringVar(&f.name, "name", "", "what people call this machine (default its host name)")
 	fs.StringArrayVar(&f.labels, "label", nil, "NAME=VALUE by which it can be chosen; repeatable")
 	fs.StringVar(&f.engines, "engines", "", "let the fleet's studies start engines on this machine: process (the default where no way is given: as this user), docker, or process,docker")
@@ -106,6 +108,9 @@ func (f *agentFlags) run(ctx context.Context, env console.Env) error {
 		if f.dir, err = agentDir(); err != nil {
 			return err
 		}
+	}
+	if err := f.readJoin(); err != nil {
+		return err
 	}
 	me, err := f.identity(ctx)
 	if err != nil {
@@ -142,6 +147,22 @@ func (f *agentFlags) run(ctx context.Context, env console.Env) error {
 		return nil // as it is told to end
 	}
 	return err
+}
+
+// readJoin takes the invitation from its file.
+func (f *agentFlags) readJoin() error {
+	if f.joinFile == "" {
+		return nil
+	}
+	if f.join != "" {
+		return console.Usage(errors.New("--join and --join-file both have an invitation: give one or the other"))
+	}
+	b, err := os.ReadFile(f.joinFile)
+	if err != nil {
+		return fmt.Errorf("read the invitation: %w", err)
+	}
+	f.join = strings.TrimSpace(string(b))
+	return nil
 }
 
 // identity is the one that this machine has, or gets by its invitation.

@@ -30,6 +30,7 @@ it and removes it. It needs rights in that namespace alone:
   perflab tune STUDY.yaml                            the study
   perflab kube list -n bench                         what runs there now, and for whom
   perflab kube clean -n bench                        remove what a perflab that was killed left
+  perflab kube agents 4 --image perflab:TAG          pods that send load from inside
 
 docs/kubernetes.md goes from nothing to a study in five minutes.`
 
@@ -40,10 +41,15 @@ type clusterFlags struct {
 }
 
 func (f *clusterFlags) add(fs *pflag.FlagSet) {
+	f.addPlace(fs)
+	fs.BoolVar(&f.asJSON, "json", false, "print JSON")
+}
+
+// addPlace adds those that say where.
+func (f *clusterFlags) addPlace(fs *pflag.FlagSet) {
 	fs.StringVarP(&f.Namespace, "namespace", "n", "", "namespace to look at (default that of the context, else default)")
 	fs.StringVar(&f.Context, "context", "", "context of the kubeconfig (default the current one)")
 	fs.StringVar(&f.Kubeconfig, "kubeconfig", "", "file with the cluster and the credentials (default KUBECONFIG, else ~/.kube/config, else the service account of this pod)")
-	fs.BoolVar(&f.asJSON, "json", false, "print JSON")
 }
 
 // NewKube is perflab kube: what a cluster needs before studies, and what they left after them.
@@ -53,10 +59,10 @@ func NewKube(env console.Env) *cobra.Command {
 		Short:   "Prepare a Kubernetes cluster for studies, and look after what they leave",
 		Long:    kubeLong,
 		Example: "  perflab kube role -n bench | kubectl apply -f -\n  perflab kube check study.yaml",
-		Args:    console.WantArgs(0, "role, check, list or clean"),
+		Args:    console.WantArgs(0, "role, check, list, clean or agents"),
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newKubeRole(env), newKubeCheck(env), newKubeList(env), newKubeClean(env))
+	c.AddCommand(newKubeRole(env), newKubeCheck(env), newKubeList(env), newKubeClean(env), newKubeAgents(env))
 	return c
 }
 

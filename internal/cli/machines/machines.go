@@ -49,9 +49,6 @@ func (h *Hub) addFiles(fs *pflag.FlagSet) {
 	fs.StringVar(&h.ca, "hub-ca", "", "with an outside server: file with the certificate of who signs for it (default "+caVariable+", else who the system trusts)")
 }
 
-// Named reports whether flags name a hub.
-func (h *Hub) Named() bool { return h.dir != "" || h.seed != "" || h.ca != "" }
-
 // Outside connects to an outside server as its leader, until stop is called. children are variables by which
 // what is started meets the same fleet.
 func (h *Hub) Outside(ctx context.Context, env console.Env, o fleet.Options, log *slog.Logger) (l *fleet.Leader, children []string, stop func(), err error) {
@@ -80,12 +77,15 @@ func (h *Hub) Outside(ctx context.Context, env console.Env, o fleet.Options, log
 // HubFlags are the names of what Add adds.
 const HubFlags = "hub hub-seed hub-ca"
 
+// at is what names the hub, "" where nothing does.
+func (h *Hub) at(env console.Env) string { return cmp.Or(h.dir, env.Getenv(HubVariable)) }
+
 // usualPlaces are where the server of a laboratory here keeps its hub.
 var usualPlaces = []string{"perflab-out/.perflab/server/fleet", "runs/.perflab/server/fleet", "fleet"}
 
 // identity is the leader's of a hub.
 func (h *Hub) identity(env console.Env) (bus.Identity, error) {
-	at := cmp.Or(h.dir, env.Getenv(HubVariable))
+	at := h.at(env)
 	if isAddress(at) {
 		seed, ca := cmp.Or(h.seed, env.Getenv(seedVariable)), cmp.Or(h.ca, env.Getenv(caVariable))
 		if seed == "" {

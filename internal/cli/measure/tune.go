@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"perflab/docs"
+	"perflab/internal/bench"
 	"perflab/internal/cli/console"
 	"perflab/internal/cli/library"
 	"perflab/internal/cli/machines"
@@ -140,7 +141,7 @@ func runTune(ctx context.Context, env console.Env, f *tuneFlags, path string) er
 	if f.check {
 		return checkStudy(ctx, env, path, s)
 	}
-	nodes, leave, err := f.meet(ctx, env, s)
+	nodes, crew, leave, err := f.meet(ctx, env, s)
 	if err != nil {
 		return err
 	}
@@ -154,7 +155,7 @@ func runTune(ctx context.Context, env console.Env, f *tuneFlags, path string) er
 	}
 	facts, err := lab.Tune(ctx, s, content, lab.Options{
 		Dir: dir, Resume: f.resume, Version: env.Version, Self: env.Self,
-		APIKey: env.Getenv("OPENAI_API_KEY"), Secrets: env.Secrets, Predictor: replay.Predictor{}, Watch: w.watch, Follow: w.follow, Again: f.again(path, dir), Words: finding.Worded, Earlier: source.Earlier, Fleet: nodes,
+		APIKey: env.Getenv("OPENAI_API_KEY"), Secrets: env.Secrets, Predictor: replay.Predictor{}, Watch: w.watch, Follow: w.follow, Again: f.again(path, dir), Words: finding.Worded, Earlier: source.Earlier, Fleet: nodes, Crew: crew,
 		Tell: func(text string) { w.live.Say("warning: %s", text) },
 	})
 	w.live.End()
@@ -175,20 +176,27 @@ func runTune(ctx context.Context, env console.Env, f *tuneFlags, path string) er
 	return cmp.Or(err, judgeStudy(facts))
 }
 
-// meet finds the machines of a study of runtime fleet.
-func (f *tuneFlags) meet(ctx context.Context, env console.Env, s *study.Study) (nodes lab.Fleet, leave func(), err error) {
+// meet finds the machines of a study of runtime fleet, or starts the agents that send the loads of one of runtime kubernetes.
+func (f *tuneFlags) meet(ctx context.Context, env console.Env, s *study.Study) (nodes lab.Fleet, crew bench.Crew, leave func(), err error) {
+	if agents := s.LoadAgents(); agents != nil {
+		pods, _, leave, err := f.hub.Pods(ctx, env, *s.Runtime.Kubernetes, *agents)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		return nil, pods, leave, nil
+	}
 	if s.Runtime.Kind != study.Fleet {
 		if f.hub.Given() {
-			return nil, nil, console.Usage(fmt.Errorf("--hub says where a fleet meets, and the study's runtime is %s: set runtime.kind to fleet, or leave --hub out", s.Runtime.Kind))
+			return nil, nil, nil, console.Usage(fmt.Errorf("--hub says where a fleet meets, and the study's runtime is %s: set runtime.kind to fleet, give kind kubernetes its load, or leave --hub out", s.Runtime.Kind))
 		}
-		return nil, func() {}, nil
+		return nil, nil, func() {}, nil
 	}
 	l, stop, err := f.hub.Lead(ctx, env)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	all := l.Nodes(s.Name)
-	return all, func() {
+	return all, nil, func() {
 		all.Close()
 		stop()
 	}, nil

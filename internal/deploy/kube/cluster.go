@@ -40,6 +40,7 @@ var (
 // resources are the names of kinds in the API's paths.
 var resources = map[string]schema.GroupVersionResource{
 	"Pod": podKind, "ConfigMap": configMapKind, "Lease": leaseKind, "Deployment": deploymentKind, "LeaderWorkerSet": groupKind, "Job": jobKind,
+	"Secret": secretKind,
 }
 
 const (

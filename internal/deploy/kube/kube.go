@@ -215,7 +215,10 @@ type deployment struct {
 	host *host
 }
 
-var _ deploy.Commander = (*deployment)(nil)
+var (
+	_ deploy.Commander = (*deployment)(nil)
+	_ deploy.Insider   = (*deployment)(nil)
+)
 
 // Nodes is the node of a replica.
 func (d *deployment) Nodes() []string { return []string{""} }

@@ -55,11 +55,34 @@ func (p *process) URL(ctx context.Context, port int) (string, error) {
 		why = "the study says so"
 	}
 	p.host.tell("the engine is reached by a port-forward through the API server, since " + why + ": its delay and limits are part of all figures")
-	base, err := p.forward(port)
+	base, err := p.forward(port, pod.Status.PodIP)
 	if err != nil {
 		return "", p.explain(p.op+": forward a port of pod "+p.podName, err)
 	}
 	return base, nil
+}
+
+// Inside is a target as pods beside the engine reach it: at the address of its pod.
+func (d *deployment) Inside(target string) string {
+	d.host.mu.Lock()
+	defer d.host.mu.Unlock()
+	for _, p := range d.host.runs {
+		if base, ok := p.reach.inside(target); ok {
+			return base
+		}
+	}
+	return target
+}
+
+func (r *reach) inside(target string) (base string, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, f := range r.forwards {
+		if f.base() == target {
+			return "http://" + net.JoinHostPort(f.address, strconv.Itoa(f.port)), true
+		}
+	}
+	return "", false
 }
 
 // addressed is the pod once it has an address, which it may get a moment after its containers run.
@@ -105,14 +128,16 @@ func (r *reach) close() {
 type forward struct {
 	net.Listener
 	dialer httpstream.Dialer
-	port   int // of the pod
-	ctx    context.Context
-	cancel context.CancelFunc
-	piping sync.WaitGroup
+
+	address string // of the pod
+	port    int
+	ctx     context.Context
+	cancel  context.CancelFunc
+	piping  sync.WaitGroup
 }
 
 // forward begins to forward a port, once the API server has let it.
-func (p *process) forward(port int) (base string, err error) {
+func (p *process) forward(port int, address string) (base string, err error) {
 	u := p.podURL(p.podName, "portforward", nil)
 	socket, err := portforward.NewSPDYOverWebsocketDialerForStreaming(u, p.config)
 	if err != nil {
@@ -122,7 +147,7 @@ func (p *process) forward(port int) (base string, err error) {
 	if err != nil {
 		return "", err
 	}
-	f := &forward{port: port, dialer: portforward.NewFallbackDialerForStreaming(socket, spdy.NewDialerForStreaming(upgrader, &http.Client{Transport: transport}, "POST", u), oldServer)}
+	f := &forward{address: address, port: port, dialer: portforward.NewFallbackDialerForStreaming(socket, spdy.NewDialerForStreaming(upgrader, &http.Client{Transport: transport}, "POST", u), oldServer)}
 	probe, _, err := f.dialer.Dial(portforward.PortForwardProtocolV1Name)
 	if err != nil {
 		return "", err
@@ -136,8 +161,11 @@ func (p *process) forward(port int) (base string, err error) {
 	p.reach.mu.Lock()
 	defer p.reach.mu.Unlock()
 	p.reach.forwards = append(p.reach.forwards, f)
-	return "http://" + f.Addr().String(), nil
+	return f.base(), nil
 }
+
+// base is the URL on this machine.
+func (f *forward) base() string { return "http://" + f.Addr().String() }
 
 func (f *forward) close() {
 	f.cancel()

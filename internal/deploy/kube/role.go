@@ -36,6 +36,7 @@ var rules = []rule{
 	{"leaderworkerset.x-k8s.io", "leaderworkersets", []string{"get", "create", "patch", "delete"}, "replicas run on one machine each"},
 	{"", "persistentvolumeclaims", []string{"get"}, "claims are not looked at before the start"},
 	{"", "resourcequotas", []string{"list"}, "quotas are told when they refuse a pod"},
+	{"", "secrets", []string{"create", "patch"}, "no load is sent from pods: the invitations of agents are in a Secret"},
 	{"kueue.x-k8s.io", "localqueues", []string{"get"}, "queues are not looked at before the start"},
 }
 

@@ -21,6 +21,8 @@ type Settings struct {
 	Download   string  `yaml:"download,omitempty" json:"download,omitempty" jsonschema:"enum=none,description=none: engines download their model themselves. By default a Job does it before the first start\\, where a claim is mounted at the model cache"`
 	PendingS   float64 `yaml:"pending_timeout_s,omitempty" json:"pending_timeout_s,omitempty" jsonschema:"description=Seconds that pods may wait for a node (default 600; in a queue of Kueue no limit)"`
 
+	Load *Agents `yaml:"load,omitempty" json:"load,omitempty" jsonschema:"description=Load from inside: agents of a fleet in pods beside the engines send it\\, to the addresses of pods (default: this machine sends it)"`
+
 	render.Pods `yaml:",inline"`
 }
 
@@ -49,6 +51,9 @@ func (s Settings) Validate() error {
 		if c.value != "" && !slices.Contains(c.may, c.value) {
 			errs = append(errs, field.Errorf(c.key, "%q must be %s", c.value, strings.Join(c.may, " or ")))
 		}
+	}
+	if s.Load != nil {
+		errs = append(errs, field.Under("load", s.Load.Validate()))
 	}
 	if s.PendingS < 0 || math.IsInf(s.PendingS, 0) || math.IsNaN(s.PendingS) {
 		errs = append(errs, field.Errorf("pending_timeout_s", "%v must be a number of seconds above 0", s.PendingS))

@@ -82,12 +82,13 @@ func runtimeRules() map[string]rule {
 	rules := same(harmless, `ready_timeout_s silence_timeout_s direct spread startup_s limits.open_files limits.memory_gib limits.locked_memory limits.stack
 		limits.cpus limits.no_core limits.nice
 		kubernetes.reach kubernetes.download kubernetes.pending_timeout_s kubernetes.resource kubernetes.shm_size kubernetes.cpu kubernetes.memory
+		kubernetes.load.agents kubernetes.load.cpu kubernetes.load.memory
 		docker.pull docker.platform docker.gpus docker.network docker.shm_size docker.cpus docker.cpuset docker.memory docker.labels[] docker.init
 		machines[].port machines[].speed hosts[].port hosts[].gpus`)
 	maps.Copy(rules, map[string]rule{
 		"kind": kind, "urls[]": baseURL, "dir": belowDirs, "ssh_config": belowSSHFiles, "hooks.start": ofHooks, "hooks.stop": ofHooks,
 		"docker.image": fromImages, "docker.container": ofContainers, "docker.docker_host": fromHosts, "docker.address": host, "docker.mounts[]": mount, "docker.env[]": variable,
-		"kubernetes.image": fromImages, "kubernetes.pod.*": harmless, // the template is looked at as a whole: see Checker.podTemplate
+		"kubernetes.image": fromImages, "kubernetes.load.image": fromImages, "kubernetes.load.hub": host, "kubernetes.pod.*": harmless, // the template is looked at as a whole: see Checker.podTemplate
 		"machines[].docker_host": fromHosts, "labels.*": word,
 	})
 	// The settings that lead out of a container, or into it as somebody else.
@@ -95,7 +96,7 @@ func runtimeRules() map[string]rule {
 		rules["docker."+key] = setting(strings.TrimSuffix(key, "[]"))
 	}
 	// Where pods are made, and what they may have of the cluster.
-	for key := range strings.FieldsSeq("kubeconfig context namespace mounts[] secrets.* pull_secrets[] queue") {
+	for key := range strings.FieldsSeq("kubeconfig context namespace mounts[] secrets.* pull_secrets[] queue load.keys") {
 		rules["kubernetes."+key] = podSetting(strings.TrimSuffix(strings.TrimSuffix(key, "[]"), ".*"))
 	}
 	for _, list := range []string{"hosts[]", "machines[]"} { // whom they name together: see Checker.machines
