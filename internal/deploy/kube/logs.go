@@ -59,12 +59,14 @@ func (f *follower) finish() {
 	if !f.whole && f.restarts() == 0 {
 		_ = f.read(ctx, false) // of a pod that is gone there is no more
 	}
-	if f.restarts() == 1 {
+	// Of a later life the log may differ, but it is better than none.
+	if n := f.restarts(); n == 1 || n > 1 && f.last.IsZero() {
 		_ = f.rewrite(ctx) // else what was read is all there is
 	}
 }
 
-// rewrite replaces what was read by the log of the container's first life, if that can be had.
+// rewrite replaces what was read by the log of the container's last life before this one, if that can
+// be had.
 func (f *follower) rewrite(ctx context.Context) error {
 	body, err := f.open(ctx, false, true, time.Time{})
 	if err != nil {
