@@ -142,6 +142,7 @@ var modules = map[string][]string{
 	"github.com/nats-io/nats-server/v2":        {"fleet/bus"},
 	"github.com/nats-io/nats.go":               {"fleet/bus"},
 	"github.com/nats-io/nkeys":                 {"fleet/bus"},
+	"github.com/go-logr/logr":                  {"deploy/kube"},
 	"k8s.io/api":                               {"deploy/kube", "test/kubetest"},
 	"k8s.io/apimachinery":                      {"deploy/kube", "test/kubetest"},
 	"k8s.io/client-go":                         {"deploy/kube", "test/kubetest"},
@@ -158,7 +159,7 @@ var modules = map[string][]string{
 // testModules are the dependencies that tests of other packages may import
 // too, with the packages.
 var testModules = map[string][]string{
-	"go.yaml.in/yaml/v4":     {"cli"},
+	"go.yaml.in/yaml/v4":     {"cli", "perflab/cmd/perflab"},
 	"github.com/spf13/pflag": {"perflab/cmd/perflab"},
 }
 

@@ -13,6 +13,7 @@ import (
 	"perflab/internal/cli"
 	"perflab/internal/cli/console"
 	"perflab/internal/deploy"
+	"perflab/internal/test/kubetest"
 	"perflab/internal/web/launch"
 )
 
@@ -33,7 +34,7 @@ func TestMain(m *testing.M) {
 	// Scripts wait for most of their time. A -parallel of the command line comes later
 	// and counts.
 	_ = flag.Set("test.parallel", strconv.Itoa(max(6, runtime.GOMAXPROCS(0)))) // a flag of every test binary
-	testscript.Main(m, map[string]func(){
+	testscript.Main(kubetest.Tests(m), map[string]func(){
 		"perflab":  func() { os.Exit(cli.Main(console.System(os.Args[1:]))) },
 		routerName: nil, // which TestMain runs
 	})

@@ -48,6 +48,9 @@ type Runner struct {
 	// Meters are engines that publish metrics where the targets do not: those behind a router.
 	Meters []Meter
 
+	// Pods are those that the targets are, where they are pods of a cluster.
+	Pods []result.Pod
+
 	// Sources are read during the run beside the engines' metrics: GPUs and hosts.
 	// Of a simulated engine there are no readings of GPUs, which it does not use.
 	Sources []telemetry.Source
@@ -110,7 +113,7 @@ func (b Runner) Header(w *workload.Workload, simulated bool) (result.Header, err
 		Schema: rundir.Schema, Version: b.Version, Simulated: simulated, Started: time.Now().UTC(),
 		Model: s.Model, Backend: s.Backend, Targets: s.Targets, Workload: b.Name, Spec: spec,
 		Requests: w.Len(), Limit: s.Workload.MaxConcurrency, Command: b.Command, Invoked: b.Invoked, Host: host(),
-		SelfCheck: b.SelfCheck, Tokenizer: w.MeasuredBy(), TokenizerFrom: b.TokenizerFrom,
+		Pods: b.Pods, SelfCheck: b.SelfCheck, Tokenizer: w.MeasuredBy(), TokenizerFrom: b.TokenizerFrom,
 		Cache: cmp.Or(s.Cache, CacheUnique), Sharing: s.Workload.Defaults().SharesPrefixes(),
 	}
 	if h.Workload == "" {

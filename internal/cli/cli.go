@@ -108,7 +108,7 @@ func addCommands(root *cobra.Command, env console.Env) {
 		{"simulate", "Without a GPU:", []*cobra.Command{plan.NewSim(env), plan.NewPredict(env), plan.NewCalibrate(env)}},
 		{"results", "Results:", []*cobra.Command{read.NewReport(env), read.NewCompare(env), read.NewImport(env), read.NewExport(env), read.NewAudit(env)}},
 		{"library", "Laboratory:", []*cobra.Command{library.NewServe(env), library.NewList(env), library.NewShow(env), library.NewHistory(env), library.NewTag(env), library.NewNote(env), library.NewRm(env), library.NewPush(env), library.NewPull(env)}},
-		{"fleet", "Several machines:", []*cobra.Command{machines.NewFleet(env), machines.NewAgent(env)}},
+		{"fleet", "Several machines:", []*cobra.Command{machines.NewFleet(env), machines.NewAgent(env), machines.NewKube(env)}},
 		{"machine", "This machine and this program:", []*cobra.Command{measure.NewSelfcheck(env), read.NewSite(env), newInit(env), newDoctor(env), newVersion(env)}},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})

@@ -298,7 +298,7 @@ func (s *sheet) runtime() {
 	s.line("\nruntime:\n  kind: %s%s", s.Runtime, comment(map[string]string{
 		study.Process: "each trial starts the engine's command on this machine", study.Docker: "each trial starts a container",
 		study.Existing:  "the server that runs is measured as it is",
-		study.Simulated: "SIMULATED engines; for real ones: process, docker or ssh", study.Predicted: "SIMULATED: nothing is started; for real engines: process, docker or ssh",
+		study.Simulated: "SIMULATED engines; for real ones: process, docker, ssh or kubernetes", study.Predicted: "SIMULATED: nothing is started; for real engines: process, docker, ssh or kubernetes",
 	}[s.Runtime]))
 	switch s.Runtime {
 	case study.Existing:

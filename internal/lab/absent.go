@@ -31,17 +31,17 @@ func (l *launcher) absent(ctx context.Context) (wrong []error) {
 			continue
 		}
 		c, ok := rt.(deploy.Commander)
-		for _, node := range l.nodes() {
+		for _, node := range l.askable() {
 			if !ok || ctx.Err() != nil {
 				return wrong
 			}
-			p := place{l, asker{c, node.Name, l.Engines[s.Engine].Env, helpTimeout}, s.Engine}
-			there, asked := found[programs{s.Engine, node.Name}]
+			p := place{l, asker{c, node, l.Engines[s.Engine].Env, helpTimeout}, s.Engine}
+			there, asked := found[programs{s.Engine, node}]
 			if !asked {
 				err := p.program(ctx)
 				add(err)
 				there = err == nil
-				found[programs{s.Engine, node.Name}] = there
+				found[programs{s.Engine, node}] = there
 			}
 			if there {
 				add(p.model(ctx, s.Model))
@@ -49,6 +49,19 @@ func (l *launcher) absent(ctx context.Context) (wrong []error) {
 		}
 	}
 	return wrong
+}
+
+// askable are the machines on which commands are run: of a cluster any, for all pods are of the
+// same image.
+func (l *launcher) askable() []string {
+	if l.Runtime.Kind == study.Kubernetes {
+		return []string{""}
+	}
+	var out []string
+	for _, n := range l.nodes() {
+		out = append(out, n.Name)
+	}
+	return out
 }
 
 // place is where an engine will run.
@@ -61,6 +74,8 @@ type place struct {
 // String is the place in a sentence.
 func (p place) String() string {
 	switch {
+	case p.Runtime.Kind == study.Kubernetes:
+		return " in image " + p.Cluster(p.engine).Image
 	case p.Runtime.Kind != study.Docker:
 		return ofPlace(p.at.node)
 	case p.Container(p.engine).Container != "":

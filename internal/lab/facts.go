@@ -282,6 +282,8 @@ func (m *factsMaker) method() string {
 		how = "A simulated engine was started for each configuration as a child process from its serving command, and measured over HTTP in real time by perflab bench."
 	case study.Docker:
 		how = "The engine was started for each configuration in a container from its serving command, and measured over HTTP by perflab bench."
+	case study.Kubernetes:
+		how = "The engine was started for each configuration in pods of a Kubernetes cluster from its serving command, and measured over HTTP by perflab bench."
 	case study.SSH:
 		how = "The engine was started for each configuration on its machines over ssh from its serving command, and measured over HTTP by perflab bench" + m.reached() + "."
 	case study.Fleet:

@@ -41,8 +41,10 @@ func (l *launcher) look(ctx context.Context) error {
 	if l.ground.pool, err = l.Pool(here, os.LookupEnv); err != nil || !l.Runtime.StartsEngines() {
 		return err
 	}
-	l.watch.change(func(s *Status) { s.Phase = "looking at the hardware" })
-	wrong := l.inspect(ctx, here)
+	wrong, err := l.inspectAny(ctx, here)
+	if err != nil {
+		return err
+	}
 	if ctx.Err() == nil {
 		l.watch.change(func(s *Status) { s.Phase = "looking for the engines" })
 		wrong = append(wrong, l.absent(ctx)...)
@@ -57,6 +59,16 @@ func (l *launcher) look(ctx context.Context) error {
 		return err
 	}
 	return errors.Join(wrong...)
+}
+
+// inspectAny looks at the machines, or at the cluster, which has nodes that are not known yet.
+func (l *launcher) inspectAny(ctx context.Context, here bool) ([]error, error) {
+	if l.Runtime.Kind == study.Kubernetes {
+		l.watch.change(func(s *Status) { s.Phase = "looking at the cluster" })
+		return l.cluster(ctx)
+	}
+	l.watch.change(func(s *Status) { s.Phase = "looking at the hardware" })
+	return l.inspect(ctx, here), nil
 }
 
 // here reports whether engines are given this machine's devices.
@@ -91,6 +103,8 @@ func LookHere(ctx context.Context, s *study.Study) []string {
 	switch {
 	case err != nil:
 		return []string{fmt.Sprintf("The hardware was not looked at: %v.", err)}
+	case s.Runtime.Kind == study.Kubernetes:
+		return []string{"The hardware was not looked at: the cluster chooses the nodes. perflab kube check looks at what it has."}
 	case !here || len(s.Runtime.Machines) > 0:
 		return []string{"The hardware was not looked at: it is in other machines, which are asked when the study begins."}
 	}
@@ -157,10 +171,7 @@ func (l *launcher) inspect(ctx context.Context, here bool) []error {
 
 // inspector runs commands where the devices are; nil: nothing does.
 func (l *launcher) inspector(here bool) (deploy.Commander, error) {
-	name := ""
-	if served := l.Served(); len(served) > 0 { // any: they are on the same machines
-		name = served[0].Engine
-	}
+	name := l.anyEngine() // they are on the same machines
 	if l.Runtime.Kind == study.Docker {
 		s := l.Container(name)
 		switch {

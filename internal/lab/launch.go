@@ -67,6 +67,8 @@ func (l *launch) sources(d deploy.Deployment, every time.Duration) []telemetry.S
 		return nil
 	case study.Docker:
 		return l.containerSources(d, every, local)
+	case study.Kubernetes: // whose nodes are others, also where pods answer at an address of this machine
+		return l.containerSources(d, every, false)
 	}
 	switch {
 	case !local:

@@ -16,6 +16,7 @@ import (
 	"perflab/internal/arch"
 	"perflab/internal/deploy"
 	"perflab/internal/deploy/docker"
+	"perflab/internal/deploy/kube"
 	"perflab/internal/engine"
 	"perflab/internal/engine/cluster"
 	"perflab/internal/engine/logs"
@@ -77,6 +78,10 @@ func (l *launcher) newRuntime(engineName string) (deploy.Runtime, error) {
 		return &deploy.SSH{Hosts: r.Hosts, Config: r.SSHConfig, Dir: r.Dir, Limits: r.Limits, Direct: r.Direct}, nil
 	case study.Fleet:
 		return l.fleet.On(r.Node().Name, deploy.Process{Dir: r.Dir, Limits: r.Limits, Grace: l.grace}), nil
+	case study.Kubernetes:
+		return &kube.Runtime{Settings: l.Cluster(cmp.Or(engineName, l.anyEngine())), Progress: func(text string) {
+			l.watch.change(func(s *Status) { s.Detail = text })
+		}}, nil
 	case study.Docker:
 		return &docker.Runtime{Settings: l.Container(engineName), Progress: func(text string) {
 			l.watch.change(func(s *Status) { s.Detail = text })
@@ -85,12 +90,23 @@ func (l *launcher) newRuntime(engineName string) (deploy.Runtime, error) {
 	return nil, fmt.Errorf("runtime kind %q is not known", r.Kind)
 }
 
+// anyEngine is one of the study's engines, for what is the same of all.
+func (l *launcher) anyEngine() string {
+	if served := l.Served(); len(served) > 0 {
+		return served[0].Engine
+	}
+	return ""
+}
+
 // prepare says what to start for a configuration, and where. notes are what its
 // trial must say of it.
 func (l *launcher) prepare(ctx context.Context, c study.Configuration, dir string) (la *launch, notes []string, err error) {
 	rt, err := l.runtime(c.Command.Engine)
 	if err != nil {
 		return nil, nil, err
+	}
+	if k, ok := rt.(*kube.Runtime); ok {
+		k.Model = c.Command.Model
 	}
 	places, notes, err := l.places(ctx, c)
 	if err != nil {
@@ -223,7 +239,7 @@ func (l *launcher) places(ctx context.Context, pl study.Configuration) (places [
 	}
 	nodes := l.nodes()
 	var islands map[string]cluster.Topology
-	if l.Runtime.StartsEngines() && l.Visible() == arch.CUDA.Visible() && pl.Replicas > 1 {
+	if l.Runtime.StartsEngines() && l.Visible() == arch.CUDA.Visible() && pl.Replicas > 1 && l.Runtime.Kind != study.Kubernetes {
 		if islands, err = l.topologies(ctx, pl.Command.Engine); err != nil {
 			return nil, nil, err
 		}
@@ -265,6 +281,9 @@ func (l *launcher) nodes() []cluster.Node {
 			n.Devices = cluster.Devices(l.Hardware.GPUs)
 		}
 		return []cluster.Node{n}
+	}
+	if l.Runtime.Kind == study.Kubernetes && l.Hardware.Nodes > 1 { // which they are the cluster decides
+		return l.unnamed()
 	}
 	if l.Runtime.Kind != study.SSH {
 		if l.ground.pool.Devices == nil {
@@ -315,7 +334,7 @@ func (l *launcher) topologies(ctx context.Context, engineName string) (map[strin
 // them and each model.
 func (l *launcher) preflight(ctx context.Context, la *launch) error {
 	c, ok := la.runtime.(deploy.Commander)
-	if !ok {
+	if !ok || l.Runtime.Kind == study.Kubernetes { // whose machines are not known before pods run there
 		return nil
 	}
 	for _, place := range la.places {

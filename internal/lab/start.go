@@ -29,6 +29,9 @@ func (ev *evaluation) writeStart(ctx context.Context) error {
 	if k := ev.Runtime.Kind; k == study.Existing || k == study.Docker {
 		return nil
 	}
+	if ev.Runtime.Kind == study.Kubernetes {
+		return ev.writeManifests()
+	}
 	plan, err := ev.engines.byHand(ctx, ev.config)
 	if _, rejected := errors.AsType[*engine.Rejection](err); rejected {
 		return nil
@@ -64,6 +67,43 @@ func (ev *evaluation) writeStart(ctx context.Context) error {
 	path := filepath.Join(ev.dir, scriptFile)
 	ev.t.Script = ev.studyDir.relative(path)
 	return rundir.WriteFile(path, []byte(ev.Options.Secrets.Text(text)))
+}
+
+// manifestFile starts by hand what a trial started as pods, in its directory.
+const manifestFile = "start.yaml"
+
+// writeManifests keeps the manifests of a trial's configuration. What cannot be written so, such as
+// a router whose image is not named, the trial goes without.
+func (ev *evaluation) writeManifests() error {
+	comment := fmt.Sprintf("Trial %d of study %s: %s", ev.p.Trial, ev.Name, ev.p.Label)
+	text, err := ev.engines.manifests(ev.config, comment, render.ObjectName(fmt.Sprintf("%s-%d", ev.Name, ev.p.Trial)),
+		bench.Command(ev.servedName(), ev.Bench.Backend, ev.Bench.Cache, ev.WorkloadSpec(ev.Workloads[0].Name, 0)))
+	if err != nil {
+		ev.t.note("How to start it by hand is not written down: %v.", err)
+		return nil
+	}
+	path := filepath.Join(ev.dir, manifestFile)
+	ev.t.Script = ev.studyDir.relative(path)
+	return rundir.WriteFile(path, []byte(ev.Options.Secrets.Text(text)))
+}
+
+// manifests are those of a configuration, as perflab render writes them.
+func (l *launcher) manifests(c study.Configuration, comment, name, benchCommand string) (string, error) {
+	k := l.Cluster(c.Command.Engine)
+	nodes := max(l.Hardware.Nodes, 1)
+	site := render.Site{GPUs: l.Hardware.GPUs / nodes, Nodes: nodes, Method: l.Runtime.Spread, Pods: k.Pods, Images: []string{k.Image}}
+	for _, f := range render.Formats() {
+		if f.Name == render.KubernetesFormat {
+			site.Format = f
+		}
+	}
+	p, err := site.Plan(render.Configuration{
+		Label: c.Command.Engine, Name: name, Command: keyInEnv(c.Command), GPU: l.Accelerator, World: max(c.Config.GPUs, 1), Bench: benchCommand, Notes: []string{comment},
+	})
+	if err != nil {
+		return "", err
+	}
+	return render.Kubernetes(p)
 }
 
 // byHand is a configuration's deployment for somebody else to start: on the study's machines and

@@ -161,6 +161,7 @@ func (ev *evaluation) start(ctx context.Context, la *launch) (deploy.Deployment,
 		ev.t.ReadyS = took.Seconds()
 		ev.engines.patience.learn(name, took)
 		ev.t.readLogs(ev.config.Engine, la.spec)
+		ev.t.Pods = podsOf(ctx, d)
 	}
 	if image, ok := la.runtime.(interface{ Resolved() (string, bool) }); ok {
 		ev.t.Image, _ = image.Resolved()
@@ -249,6 +250,7 @@ func (ev *evaluation) load(ctx context.Context, la *launch, d deploy.Deployment,
 	if ev.Bench.Warmups != nil {
 		b.Spec.Warmups = *ev.Bench.Warmups
 	}
+	b.Pods = ev.t.Pods
 	b.Dir, b.APIKey, b.Secrets = ev.runDir(name, try), ev.APIKey, ev.Options.Secrets
 	if m := ev.Runtime.Node(); m.Name != "" {
 		b.Crew = ev.Fleet.Crew(m.Name)

@@ -170,6 +170,7 @@ type Trial struct {
 	Facts     []EngineFact      `json:"facts,omitempty"`  // that the engine's log tells, of its last launch
 	Image     string            `json:"image,omitempty"`  // of its containers, by digest
 	Notes     []string          `json:"notes,omitempty"`  // what the reader must know about its figures, one sentence each
+	Pods      []result.Pod      `json:"pods,omitempty"`   // that its last launch ran in, of a Kubernetes cluster
 	Log       string            `json:"log,omitempty"`    // relative to the study directory
 	Started   time.Time         `json:"started,omitzero"`
 	Ended     time.Time         `json:"ended,omitzero"`

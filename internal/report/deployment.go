@@ -96,7 +96,9 @@ func placeLine(p outcome.Process) string {
 // startNote says what the commands of a deployment leave to their reader.
 func (x study) startNote(p *outcome.Pick) string {
 	var parts []string
-	if p.Script != "" && len(p.Processes) > 1 {
+	if outcome.Manifests(p.Script) {
+		parts = append(parts, "the command kubectl apply -f "+p.Script+" starts all of it, in the study directory")
+	} else if p.Script != "" && len(p.Processes) > 1 {
 		parts = append(parts, "the script "+p.Script+" in the study directory starts all of it, waits until it serves, and ends it at Ctrl-C")
 	}
 	if slices.ContainsFunc(p.Processes, func(q outcome.Process) bool { return strings.Contains(q.Command, "\"${ADDR_") }) {
@@ -105,7 +107,7 @@ func (x study) startNote(p *outcome.Pick) string {
 	if len(p.Processes) > 0 && p.Replicas > 1 {
 		parts = append(parts, "spread the requests over the replicas")
 	}
-	if len(p.Processes) == 0 && p.Replicas > 1 {
+	if len(p.Processes) == 0 && p.Replicas > 1 && !outcome.Manifests(p.Script) {
 		parts = append(parts, fmt.Sprintf("the command starts one replica: start it %d times, each on %s, and spread the requests over them", p.Replicas, x.own(p.Trial)))
 	}
 	return x.sentence(strings.Join(parts, "; "))

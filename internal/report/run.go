@@ -242,6 +242,7 @@ func runFacts(h result.Header, partial bool) []Fact {
 		{client, clientName(h)}, {"Stamps taken by", h.ClockText()},
 		{"Error of this client", selfChecked(h.SelfCheck)},
 	}
+	f = append(f, podFacts(h.Pods)...)
 	f = append(f, importedFacts(h)...)
 	if !h.Started.IsZero() {
 		f = append(f, Fact{"Started", h.Started.Format(time.RFC3339)})
@@ -255,6 +256,18 @@ func runFacts(h result.Header, partial bool) []Fact {
 		f = append(f, Fact{"Partial", "the run was stopped before its end"})
 	}
 	return slices.DeleteFunc(f, func(x Fact) bool { return x.Value == "" })
+}
+
+// podFacts say where the engine's pods ran, from which images and with which GPUs.
+func podFacts(pods []result.Pod) []Fact {
+	var images, gpus []string
+	for _, p := range pods {
+		if p.Image != "" && !slices.Contains(images, p.Image) {
+			images = append(images, p.Image)
+		}
+		gpus = append(gpus, p.GPUs...)
+	}
+	return []Fact{{"Pods on", result.PodsText(pods)}, {"Image of the pods", strings.Join(images, ", ")}, {"GPUs of the pods", strings.Join(gpus, ", ")}}
 }
 
 // selfChecked says how far the client's figures were from a server's truth.

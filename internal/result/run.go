@@ -55,6 +55,7 @@ type Header struct {
 	TokenizerFrom string     `json:"tokenizer_from,omitempty"`       // where that was found, or why lengths are estimates
 	SelfCheck     *SelfCheck `json:"self_check,omitempty"`           // error bars of this client on this machine, where measured
 	Fleet         *Fleet     `json:"fleet,omitempty"`                // who sent the load, as far as is known; nil: this machine
+	Pods          []Pod      `json:"pods,omitempty"`                 // that engines ran in, of a Kubernetes cluster
 	Imported      *Imported  `json:"imported,omitempty"`             // another client measured it; nil: we did
 }
 

@@ -289,6 +289,8 @@ func checkDevices(f *File) error {
 		return errors.New("devices are of one machine: name them for each host, under runtime.hosts")
 	case f.Runtime.Kind == Fleet:
 		return errors.New("devices are of one machine: name them for each machine, under runtime.machines")
+	case f.Runtime.Kind == Kubernetes:
+		return errors.New("devices does not apply to runtime kind kubernetes: the cluster gives each pod its devices")
 	case f.Runtime.Kind == Existing:
 		return errors.New("devices does not apply to runtime kind existing, whose engines are dealt theirs by others")
 	case len(h.Devices) != h.GPUs:
@@ -349,7 +351,7 @@ func (c *checker) workloads() {
 func (c *checker) runtime() {
 	r := c.s.Runtime
 	switch r.Kind {
-	case Process, Docker, SSH, Fleet, Simulated, Predicted:
+	case Process, Docker, SSH, Kubernetes, Fleet, Simulated, Predicted:
 		if len(r.URLs) > 0 {
 			c.add("runtime.urls", "urls applies to runtime kind existing, not %s", r.Kind)
 		}
@@ -361,9 +363,9 @@ func (c *checker) runtime() {
 			c.add("runtime.kind", "an existing endpoint cannot be reconfigured: a study with candidates needs hooks.start and hooks.stop, or another runtime kind")
 		}
 	case "":
-		c.add("runtime.kind", "runtime.kind is missing: process, docker, ssh, fleet, simulated, predicted or existing")
+		c.add("runtime.kind", "runtime.kind is missing: process, docker, ssh, kubernetes, fleet, simulated, predicted or existing")
 	default:
-		c.add("runtime.kind", "runtime kind %q is not known: use process, docker, ssh, fleet, simulated, predicted or existing", r.Kind)
+		c.add("runtime.kind", "runtime kind %q is not known: use process, docker, ssh, kubernetes, fleet, simulated, predicted or existing", r.Kind)
 	}
 	c.processes()
 	for i, u := range r.URLs {
@@ -408,6 +410,7 @@ func (c *checker) processes() {
 	c.machines()
 	c.parallel()
 	c.containers()
+	c.pods()
 	switch {
 	case r.Hooks == (Hooks{}):
 	case r.Kind != Existing:

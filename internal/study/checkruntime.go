@@ -14,10 +14,10 @@ import (
 func (c *checker) machines() {
 	r := c.s.Runtime
 	if n := c.s.Hardware.Nodes; n > 1 && (r.Kind == Process || r.Kind == Docker) {
-		c.add("hardware.nodes", "hardware.nodes is %d, and runtime kind %s starts engines on one machine: use kind ssh with hosts", n, r.Kind)
+		c.add("hardware.nodes", "hardware.nodes is %d, and runtime kind %s starts engines on one machine: use kind ssh with hosts, or kubernetes", n, r.Kind)
 	}
 	if r.Kind != SSH {
-		given := map[string]bool{"hosts": len(r.Hosts) > 0, "ssh_config": r.SSHConfig != "", "direct": r.Direct, "spread": r.Spread != ""}
+		given := map[string]bool{"hosts": len(r.Hosts) > 0, "ssh_config": r.SSHConfig != "", "direct": r.Direct, "spread": r.Spread != "" && r.Kind != Kubernetes}
 		for _, key := range slices.Sorted(maps.Keys(given)) {
 			if given[key] && r.Kind != "" {
 				c.add("runtime."+key, "%s does not apply to runtime kind %s", key, r.Kind)
@@ -70,8 +70,8 @@ func (c *checker) spread() {
 func (c *checker) containers() {
 	s := c.s
 	for _, name := range slices.Sorted(maps.Keys(s.Engines)) {
-		if s.Engines[name].Image != "" && s.Runtime.Kind != Docker && s.Runtime.Kind != "" {
-			c.add("engines."+name+".image", "image applies to runtime kind docker, not %s", s.Runtime.Kind)
+		if s.Engines[name].Image != "" && s.Runtime.Kind != Docker && s.Runtime.Kind != Kubernetes && s.Runtime.Kind != "" {
+			c.add("engines."+name+".image", "image applies to runtime kinds docker and kubernetes, not %s", s.Runtime.Kind)
 		}
 	}
 	if s.Runtime.Kind != Docker {

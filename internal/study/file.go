@@ -12,6 +12,8 @@ import (
 	"perflab/internal/bench"
 	"perflab/internal/deploy"
 	"perflab/internal/deploy/docker"
+	"perflab/internal/deploy/kube"
+	"perflab/internal/deploy/render"
 	"perflab/internal/engine"
 	"perflab/internal/hardware"
 	"perflab/internal/redact"
@@ -70,7 +72,7 @@ type Hardware struct {
 // EngineUse is what a study says about an engine it uses.
 type EngineUse struct {
 	Version string         `yaml:"version,omitempty" json:"version,omitempty"`
-	Image   string         `yaml:"image,omitempty" json:"image,omitempty" jsonschema:"description=runtime kind docker: image of this engine"`
+	Image   string         `yaml:"image,omitempty" json:"image,omitempty" jsonschema:"description=runtime kinds docker and kubernetes: image of this engine"`
 	Set     Values         `yaml:"set,omitempty" json:"set,omitempty" jsonschema:"description=Parameters of every configuration of this engine"`
 	Flags   []string       `yaml:"flags,omitempty" json:"flags,omitempty" jsonschema:"description=Flags of the engine's own added to every command"`
 	File    map[string]any `yaml:"file,omitempty" json:"file,omitempty" jsonschema:"description=trtllm: what every command's configuration file holds besides\\, in the file's own keys (YAML as of --extra_llm_api_options). Parameters win over it"`
@@ -97,13 +99,14 @@ type Objective struct {
 
 // Kinds of runtime.
 const (
-	Process   = "process"
-	Docker    = "docker"
-	SSH       = "ssh"
-	Fleet     = "fleet"
-	Simulated = "simulated"
-	Predicted = "predicted"
-	Existing  = "existing"
+	Process    = "process"
+	Docker     = "docker"
+	SSH        = "ssh"
+	Kubernetes = "kubernetes"
+	Fleet      = "fleet"
+	Simulated  = "simulated"
+	Predicted  = "predicted"
+	Existing   = "existing"
 )
 
 // Strategies of a study.
@@ -166,21 +169,22 @@ type Stage struct {
 
 // Runtime says how engines are started.
 type Runtime struct {
-	Kind      string             `yaml:"kind" json:"kind" jsonschema:"required,enum=process,enum=docker,enum=ssh,enum=fleet,enum=simulated,enum=predicted,enum=existing,description=process: start the engine's command. docker: in a container. ssh: on other machines. fleet: on machines where perflab agent runs. simulated: the same with a simulated engine in its place. predicted: no server at all\\, the simulator's replay in virtual time. existing: an endpoint that is already up"`
-	URLs      []string           `yaml:"urls,omitempty" json:"urls,omitempty" jsonschema:"description=existing: base URLs\\, one a replica"`
-	ReadyS    float64            `yaml:"ready_timeout_s,omitempty" json:"ready_timeout_s,omitempty" jsonschema:"description=Seconds until every replica must be ready (default 7200\\, and more where an earlier start took long)"`
-	SilenceS  float64            `yaml:"silence_timeout_s,omitempty" json:"silence_timeout_s,omitempty" jsonschema:"description=Seconds that the logs of a start may go without progress\\, such as loading\\, downloading\\, compiling and capturing (default 900\\, or ready_timeout_s where that is given)"`
-	Docker    *docker.Settings   `yaml:"docker,omitempty" json:"docker,omitempty" jsonschema:"description=docker: the container that engines run in; its image is that of engines without one of their own"`
-	Hosts     []deploy.HostEntry `yaml:"hosts,omitempty" json:"hosts,omitempty" jsonschema:"description=ssh: the machines\\, the first is where replicas of one machine begin"`
-	Machines  []Machine          `yaml:"machines,omitempty" json:"machines,omitempty" jsonschema:"description=ssh\\, docker\\, fleet and simulated\\, strategy race: machines of one kind\\, each with all of hardware.gpus\\, on which trials run at the same time: docs/tuning.md"`
-	Labels    map[string]string  `yaml:"labels,omitempty" json:"labels,omitempty" jsonschema:"description=fleet\\, in place of machines: those whose agents are there with all of these labels when the study starts\\, such as gpu: h100"`
-	SSHConfig string             `yaml:"ssh_config,omitempty" json:"ssh_config,omitempty" jsonschema:"description=ssh: configuration file in place of the user's own"`
-	Direct    bool               `yaml:"direct,omitempty" json:"direct,omitempty" jsonschema:"description=ssh: engines listen on all addresses of their machine and are reached there\\, not through a forwarded port: for latencies to publish"`
-	Spread    string             `yaml:"spread,omitempty" json:"spread,omitempty" jsonschema:"enum=ray,enum=native,enum=mpirun,enum=rpc,description=How a replica that needs several machines spans them: ray (vLLM)\\, native (vLLM's and SGLang's own flags)\\, mpirun (TensorRT-LLM) or rpc (llama.cpp); the default suits the engine"`
-	Hooks     Hooks              `yaml:"hooks,omitempty" json:"hooks,omitzero" jsonschema:"description=existing: commands of your own that start and stop what serves; with a start hook a study may have candidates"`
-	Dir       string             `yaml:"dir,omitempty" json:"dir,omitempty" jsonschema:"description=process\\, ssh and fleet: working directory of the engines"`
-	Limits    deploy.Limits      `yaml:"limits,omitempty" json:"limits,omitzero" jsonschema:"description=process\\, ssh and fleet: what each process of an engine may take"`
-	StartupS  float64            `yaml:"startup_s,omitempty" json:"startup_s,omitempty" jsonschema:"description=simulated: seconds a simulated engine takes to load (default 0.5)"`
+	Kind       string             `yaml:"kind" json:"kind" jsonschema:"required,enum=process,enum=docker,enum=ssh,enum=kubernetes,enum=fleet,enum=simulated,enum=predicted,enum=existing,description=process: start the engine's command. docker: in a container. ssh: on other machines. kubernetes: as pods of a cluster. fleet: on machines where perflab agent runs. simulated: the same with a simulated engine in its place. predicted: no server at all\\, the simulator's replay in virtual time. existing: an endpoint that is already up"`
+	URLs       []string           `yaml:"urls,omitempty" json:"urls,omitempty" jsonschema:"description=existing: base URLs\\, one a replica"`
+	ReadyS     float64            `yaml:"ready_timeout_s,omitempty" json:"ready_timeout_s,omitempty" jsonschema:"description=Seconds until every replica must be ready (default 7200\\, and more where an earlier start took long)"`
+	SilenceS   float64            `yaml:"silence_timeout_s,omitempty" json:"silence_timeout_s,omitempty" jsonschema:"description=Seconds that the logs of a start may go without progress\\, such as loading\\, downloading\\, compiling and capturing (default 900\\, or ready_timeout_s where that is given)"`
+	Docker     *docker.Settings   `yaml:"docker,omitempty" json:"docker,omitempty" jsonschema:"description=docker: the container that engines run in; its image is that of engines without one of their own"`
+	Kubernetes *kube.Settings     `yaml:"kubernetes,omitempty" json:"kubernetes,omitempty" jsonschema:"description=kubernetes: the cluster\\, and how pods are made there: docs/kubernetes.md"`
+	Hosts      []deploy.HostEntry `yaml:"hosts,omitempty" json:"hosts,omitempty" jsonschema:"description=ssh: the machines\\, the first is where replicas of one machine begin"`
+	Machines   []Machine          `yaml:"machines,omitempty" json:"machines,omitempty" jsonschema:"description=ssh\\, docker\\, fleet and simulated\\, strategy race: machines of one kind\\, each with all of hardware.gpus\\, on which trials run at the same time: docs/tuning.md"`
+	Labels     map[string]string  `yaml:"labels,omitempty" json:"labels,omitempty" jsonschema:"description=fleet\\, in place of machines: those whose agents are there with all of these labels when the study starts\\, such as gpu: h100"`
+	SSHConfig  string             `yaml:"ssh_config,omitempty" json:"ssh_config,omitempty" jsonschema:"description=ssh: configuration file in place of the user's own"`
+	Direct     bool               `yaml:"direct,omitempty" json:"direct,omitempty" jsonschema:"description=ssh: engines listen on all addresses of their machine and are reached there\\, not through a forwarded port: for latencies to publish"`
+	Spread     string             `yaml:"spread,omitempty" json:"spread,omitempty" jsonschema:"enum=ray,enum=native,enum=mpirun,enum=rpc,description=How a replica that needs several machines spans them: ray (vLLM)\\, native (vLLM's and SGLang's own flags)\\, mpirun (TensorRT-LLM) or rpc (llama.cpp); the default suits the engine"`
+	Hooks      Hooks              `yaml:"hooks,omitempty" json:"hooks,omitzero" jsonschema:"description=existing: commands of your own that start and stop what serves; with a start hook a study may have candidates"`
+	Dir        string             `yaml:"dir,omitempty" json:"dir,omitempty" jsonschema:"description=process\\, ssh and fleet: working directory of the engines"`
+	Limits     deploy.Limits      `yaml:"limits,omitempty" json:"limits,omitzero" jsonschema:"description=process\\, ssh and fleet: what each process of an engine may take"`
+	StartupS   float64            `yaml:"startup_s,omitempty" json:"startup_s,omitempty" jsonschema:"description=simulated: seconds a simulated engine takes to load (default 0.5)"`
 
 	speed float64 // simulated: of the machine that the study runs on, see Study.On
 }
@@ -311,6 +315,19 @@ func (f *File) Container(engineName string) docker.Settings {
 	return c.WithDefaults(f.AllocatedGPUs())
 }
 
+// Cluster is where an engine runs, of runtime kind kubernetes.
+func (f *File) Cluster(engineName string) kube.Settings {
+	var k kube.Settings
+	if f.Runtime.Kubernetes != nil {
+		k = *f.Runtime.Kubernetes
+	}
+	k.Image = cmp.Or(f.Engines[engineName].Image, k.Image)
+	if gpu, err := arch.LookupAccelerator(f.Hardware.GPU); err == nil && gpu.Platform != arch.CPU {
+		k.Resource = cmp.Or(k.Resource, render.Resource(gpu.Platform))
+	}
+	return k
+}
+
 // Secrets are the values of those that the study file holds, wherever they stand
 // in it.
 func (f *File) Secrets() redact.Values {
@@ -321,8 +338,13 @@ func (f *File) Secrets() redact.Values {
 	if d := f.Runtime.Docker; d != nil {
 		v = v.Join(redact.ValuesOf(d.Entrypoint, d.Env))
 	}
+	known := *f
+	if k := f.Runtime.Kubernetes; k != nil { // which names Secrets, and has no value of any
+		nameless := *k
+		nameless.Secrets, known.Runtime.Kubernetes = nil, &nameless
+	}
 	var all any
-	if b, err := json.Marshal(f); err == nil && json.Unmarshal(b, &all) == nil { // as its fingerprint is made
+	if b, err := json.Marshal(known); err == nil && json.Unmarshal(b, &all) == nil { // as its fingerprint is made
 		v.LearnTree("", all)
 	}
 	return v

@@ -9,17 +9,25 @@ import (
 // a launch.
 func (s *Study) Remarks() []string {
 	out := s.UnknownRemarks()
-	if s.Runtime.Kind != Docker {
-		return out
-	}
 	for _, c := range s.Served() {
-		for _, r := range s.Container(c.Engine).Remarks(c.Model, s.AllocatedGPUs()) {
+		for _, r := range s.remarks(c) {
 			if !slices.Contains(out, r) { // of engines that share a container's settings
 				out = append(out, r)
 			}
 		}
 	}
 	return out
+}
+
+// remarks are those of an engine and a model in containers or pods.
+func (s *Study) remarks(c Server) []string {
+	switch s.Runtime.Kind {
+	case Docker:
+		return s.Container(c.Engine).Remarks(c.Model, s.AllocatedGPUs())
+	case Kubernetes:
+		return s.Cluster(c.Engine).Remarks(c.Model, s.Engines[c.Engine].Env)
+	}
+	return nil
 }
 
 // Server is an engine and a model that it serves.

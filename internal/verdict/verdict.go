@@ -70,6 +70,9 @@ func Judge(a *result.Analysis) result.Verdict {
 	for _, c := range rateChecks(a) {
 		v.Add(c)
 	}
+	if len(a.Header.Pods) > 0 {
+		run(check{"path", judgePath})
+	}
 	run(check{"samples", judgeSamples})
 	if a.Client != nil && a.Client.Precision != nil {
 		run(check{result.CheckPrecision, judgePrecision})

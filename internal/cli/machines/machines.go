@@ -1,5 +1,6 @@
 // Package machines has the commands of a fleet: agent, by which a machine takes part, and fleet, which shows
-// who does, lets machines join and removes them, and runs a hub where no laboratory's server does.
+// who does, lets machines join and removes them, and runs a hub where no laboratory's server does; and kube,
+// which prepares a cluster and looks after it.
 package machines
 
 import (

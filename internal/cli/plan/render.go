@@ -56,7 +56,8 @@ them; those left over are named. A command that takes more GPUs than a machine
 has spans machines: over Ray or the engine's own ranks (--method).
 
 A study file gives one file for each configuration that it tries: the baseline,
-and each candidate on top of it. Each file ends by saying, or says at its head,
+and each candidate on top of it. Of one with runtime kubernetes the manifests are
+those that perflab tune starts: same volumes, secrets, queue and pod template. Each file ends by saying, or says at its head,
 which perflab bench command measures it. Secrets are not written down: the files
 refer to the environment of who runs them.`
 
@@ -338,6 +339,9 @@ func (f *renderFlags) configuration(s *study.Study, gpu arch.Accelerator, c stud
 	if s.Runtime.Docker != nil {
 		r.Image = cmp.Or(r.Image, s.Runtime.Docker.Image)
 	}
+	if s.Runtime.Kubernetes != nil {
+		r.Image = cmp.Or(r.Image, s.Runtime.Kubernetes.Image)
+	}
 	if c.Refused != nil {
 		r.refused = c.Refused.Reason
 	}
@@ -354,6 +358,9 @@ func (f *renderFlags) siteOf(fs *pflag.FlagSet, s *study.Study) error {
 				return errors.New("the study's hosts have different numbers of gpus, which a rendered file cannot: name alike ones with --hosts and --gpus")
 			}
 		}
+	}
+	if k := s.Runtime.Kubernetes; k != nil && f.as == render.KubernetesFormat {
+		f.Pods = k.Pods
 	}
 	d := s.Runtime.Docker
 	if d == nil || !f.Format.Container {

@@ -2,8 +2,6 @@ package docker
 
 import (
 	"fmt"
-	"path"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -40,14 +38,14 @@ func (s Settings) Remarks(model string, gpus int) (out []string) {
 	if gpus > 1 && s.Ulimits != nil && !s.hasUlimit("memlock") {
 		out = append(out, "ulimits do not name memlock, and NCCL locks memory for InfiniBand and RoCE adapters: add memlock=-1")
 	}
-	if deploy.IsPath(model) || strings.Count(model, "/") != 1 { // in a directory, and in no hub
+	if !deploy.FromHub(model) {
 		return out
 	}
 	kept := s.keepsModels()
 	if !kept {
 		out = append(out, fmt.Sprintf("no mount keeps the files of models, so that each launch downloads %s again: mount ~/.cache/huggingface:/root/.cache/huggingface, or a volume there", model))
 	}
-	if gated.MatchString(model) && !s.hasToken() {
+	if deploy.Gated(model) && !s.hasToken() {
 		where := "the download will be refused"
 		if kept {
 			where = "the download will be refused unless the mounted files have it"
@@ -68,37 +66,18 @@ func (s Settings) hasUlimit(name string) bool {
 	return slices.ContainsFunc(s.Ulimits, func(u string) bool { return strings.HasPrefix(u, name+"=") })
 }
 
-// gated are models whose files are given to those alone who have accepted a licence. The
-// list is of 2026-11; what it does not name may be gated all the same.
-var gated = regexp.MustCompile(`^(?:meta-llama/|google/(?:gemma|medgemma|paligemma|shieldgemma|codegemma)|CohereLabs/|CohereForAI/|black-forest-labs/FLUX\.1-dev|mistralai/(?:Mistral-Large|Codestral|Mixtral-8x22B|Ministral-8B))`)
-
-// hubVariables name where the hub's client keeps its files, the most particular first.
-var hubVariables = []string{"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_HOME", "XDG_CACHE_HOME"}
-
 // keepsModels reports whether a mount holds the directory into which the hub's client downloads.
 func (s Settings) keepsModels() bool {
-	given := map[string]string{}
-	for _, e := range s.environment() {
-		k, v, _ := strings.Cut(e, "=")
-		given[k] = v
-	}
-	dir := "/root/.cache/huggingface"
-	for _, name := range hubVariables {
-		if given[name] != "" {
-			dir = given[name]
-			break
-		}
-	}
+	dir := deploy.HubCache(s.environment())
 	for _, text := range s.Mounts {
 		b, err := parseMount(text)
 		if err != nil {
 			continue
 		}
-		target := path.Clean(b.target)
-		if target == "/" || target == dir || strings.HasPrefix(dir, target+"/") || strings.HasPrefix(target, dir+"/") {
+		if deploy.Holds(b.target, dir) {
 			return true
 		}
-		if s.User != "" && strings.Contains(target, "huggingface") { // another user's home, which the image knows
+		if s.User != "" && strings.Contains(b.target, "huggingface") { // another user's home, which the image knows
 			return true
 		}
 	}

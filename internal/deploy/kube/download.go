@@ -18,26 +18,10 @@ import (
 	"perflab/internal/deploy"
 )
 
-// hubVariables name where the hub's client keeps its files, the most particular first.
-var hubVariables = []string{"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_HOME", "XDG_CACHE_HOME"}
-
-const hubCache = "/root/.cache/huggingface"
-
 // cacheClaim is the claim that keeps the files of downloaded models, "" where none is mounted there
 // to be written to.
 func (s Settings) cacheClaim(env []string) string {
-	given := map[string]string{}
-	for _, e := range env {
-		k, v, _ := strings.Cut(e, "=")
-		given[k] = v
-	}
-	dir := hubCache
-	for _, name := range hubVariables {
-		if given[name] != "" {
-			dir = path.Clean(given[name])
-			break
-		}
-	}
+	dir := deploy.HubCache(env)
 	for _, m := range s.Mounts {
 		rest, ok := strings.CutPrefix(m, "claim:")
 		name, target, _ := strings.Cut(rest, ":")
@@ -65,7 +49,7 @@ func (r *Runtime) download(ctx context.Context, op string, c *cluster, s deploy.
 	}
 	claim := r.Settings.cacheClaim(s.Replicas[0].Env)
 	r.mu.Lock()
-	done := r.downloaded
+	done := r.downloaded[r.Model]
 	r.mu.Unlock()
 	if claim == "" || done {
 		return nil
@@ -79,7 +63,10 @@ func (r *Runtime) download(ctx context.Context, op string, c *cluster, s deploy.
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.downloaded = true
+	if r.downloaded == nil {
+		r.downloaded = map[string]bool{}
+	}
+	r.downloaded[r.Model] = true
 	return nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/client-go/tools/remotecommand"
 	utilexec "k8s.io/client-go/util/exec"
 	"k8s.io/streaming/pkg/httpstream"
@@ -40,7 +41,8 @@ func (c *cluster) stream(ctx context.Context, pod, container string, argv []stri
 	if err != nil {
 		return err
 	}
-	return both.StreamWithContext(ctx, remotecommand.StreamOptions{Stdout: stdout, Stderr: stderr})
+	// A command that is cut off is no news: perflab does it. The library would log it to the user's terminal.
+	return both.StreamWithContext(logr.NewContext(ctx, logr.Discard()), remotecommand.StreamOptions{Stdout: stdout, Stderr: stderr})
 }
 
 // oldServer reports whether a server does not speak WebSocket here.

@@ -41,13 +41,13 @@ type Runtime struct {
 	Grace    time.Duration     // from asking a container to end to killing it, in whole seconds; 0: 10 s
 	Poll     time.Duration     // first pause between health checks; 0: 50 ms
 	Progress func(text string) // told what pods wait for; may be nil
-	Model    string            // repository that is downloaded before the first start, as Settings.Download says
+	Model    string            // of the next Start, a repository: it is downloaded before its first, as Settings.Download says
 
 	mu         sync.Mutex
-	cluster    *cluster // nil before the first use
-	image      string   // that pods had, by digest
-	entitled   bool     // the account has the rights for what was asked for
-	downloaded bool
+	cluster    *cluster        // nil before the first use
+	image      string          // that pods had, by digest
+	entitled   bool            // the account has the rights for what was asked for
+	downloaded map[string]bool // models
 }
 
 var (

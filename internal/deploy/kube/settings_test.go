@@ -24,7 +24,7 @@ func TestSettingsValidate(t *testing.T) {
 		{"nothing", kube.Settings{}, []string{": image is missing: name the image that has the engine"}},
 		{"wrong ones", kube.Settings{Image: "a b", Reach: "ingress", Download: "yes", PendingS: -1, Pods: render.Pods{Namespace: "B", Mounts: []string{"x"}}}, []string{
 			`namespace: "B" is no name of a namespace: use lower-case letters, digits and dashes`,
-			`mounts[0]: mount "x": write it as claim:NAME:/models:ro, /host/path:/models:ro or image:REFERENCE:/models`,
+			`mounts[0]: "x": write it as claim:NAME:/models:ro, /host/path:/models:ro or image:REFERENCE:/models`,
 			`image: "a b" is no reference of an image: write it as vllm/vllm-openai:v0.17.1`,
 			`reach: "ingress" must be pods or forward`, `download: "yes" must be none`,
 			"pending_timeout_s: -1 must be a number of seconds above 0",

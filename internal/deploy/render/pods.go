@@ -144,18 +144,18 @@ func parseVolume(text string) (volume, error) {
 	rest, v.readOnly = strings.CutSuffix(rest, ":ro")
 	i := strings.LastIndex(rest, ":/")
 	if i <= 0 || !path.IsAbs(rest[i+1:]) || strings.Contains(rest[i+2:], ":") {
-		return v, fmt.Errorf("mount %q: write it as claim:NAME:/models:ro, /host/path:/models:ro or image:REFERENCE:/models", text)
+		return v, fmt.Errorf("%q: write it as claim:NAME:/models:ro, /host/path:/models:ro or image:REFERENCE:/models", text)
 	}
 	v.source, v.target = rest[:i], path.Clean(rest[i+1:])
 	switch {
 	case v.target == "/":
-		return v, fmt.Errorf("mount %q would hide the whole image: name a directory such as /models", text)
+		return v, fmt.Errorf("%q would hide the whole image: name a directory such as /models", text)
 	case v.kind == "claim" && !objectName.MatchString(v.source):
-		return v, fmt.Errorf("mount %q: %q is no name of a PersistentVolumeClaim: use lower-case letters, digits and dashes", text, v.source)
+		return v, fmt.Errorf("%q: %q is no name of a PersistentVolumeClaim: use lower-case letters, digits and dashes", text, v.source)
 	case v.kind == "image" && strings.ContainsAny(v.source, " \t\n"):
-		return v, fmt.Errorf("mount %q: %q is no reference of an image", text, v.source)
+		return v, fmt.Errorf("%q: %q is no reference of an image", text, v.source)
 	case v.kind == "path" && (!path.IsAbs(v.source) || strings.ContainsAny(v.source, ":")):
-		return v, fmt.Errorf("mount %q: a directory of the node begins with /; of a claim write claim:NAME:/models", text)
+		return v, fmt.Errorf("%q: a directory of the node begins with /; of a claim write claim:NAME:/models", text)
 	}
 	return v, nil
 }

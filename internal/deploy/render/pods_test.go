@@ -57,15 +57,15 @@ func TestPodsValidate(t *testing.T) {
 			"secrets.KEY: name the Secret and its key as SECRET/KEY, never the value",
 		}},
 		{"mounts", render.Pods{Mounts: []string{"claim:Models:/m", "models:/m", "/a:/m", "/b:/m:ro", "/c:m", "image:a b:/x", "claim:m:/", "/x:/dev/shm", "/a:b:/c"}}, []string{
-			`mounts[0]: mount "claim:Models:/m": "Models" is no name of a PersistentVolumeClaim: use lower-case letters, digits and dashes`,
-			`mounts[1]: mount "models:/m": a directory of the node begins with /; of a claim write claim:NAME:/models`,
+			`mounts[0]: "claim:Models:/m": "Models" is no name of a PersistentVolumeClaim: use lower-case letters, digits and dashes`,
+			`mounts[1]: "models:/m": a directory of the node begins with /; of a claim write claim:NAME:/models`,
 			"mounts[2]: /m is mounted already: choose another path",
 			"mounts[3]: /m is mounted already: choose another path",
-			`mounts[4]: mount "/c:m": write it as claim:NAME:/models:ro, /host/path:/models:ro or image:REFERENCE:/models`,
-			`mounts[5]: mount "image:a b:/x": "a b" is no reference of an image`,
-			`mounts[6]: mount "claim:m:/" would hide the whole image: name a directory such as /models`,
+			`mounts[4]: "/c:m": write it as claim:NAME:/models:ro, /host/path:/models:ro or image:REFERENCE:/models`,
+			`mounts[5]: "image:a b:/x": "a b" is no reference of an image`,
+			`mounts[6]: "claim:m:/" would hide the whole image: name a directory such as /models`,
 			"mounts[7]: /dev/shm is mounted already: choose another path",
-			`mounts[8]: mount "/a:b:/c": a directory of the node begins with /; of a claim write claim:NAME:/models`,
+			`mounts[8]: "/a:b:/c": a directory of the node begins with /; of a claim write claim:NAME:/models`,
 		}},
 		{"template", render.Pods{Template: template(t, `
 kind: Pod

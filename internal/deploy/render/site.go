@@ -28,13 +28,16 @@ type Format struct {
 	Write     func(Plan) (string, error)
 }
 
+// KubernetesFormat is the name of the format of manifests.
+const KubernetesFormat = "kubernetes"
+
 // Formats are all of them.
 func Formats() []Format {
 	return []Format{
 		{"script", ".sh", false, Script},
 		{"compose", ".yaml", true, Compose},
 		{"slurm", ".sbatch", false, Slurm},
-		{"kubernetes", ".yaml", true, Kubernetes},
+		{KubernetesFormat, ".yaml", true, Kubernetes},
 	}
 }
 
@@ -95,7 +98,7 @@ func (s *Site) machines() ([]cluster.Node, error) {
 			name, addr, _ := strings.Cut(host, "=")
 			add(name, cmp.Or(addr, name))
 		}
-	case s.Format.Name == "slurm" || s.Format.Name == "kubernetes":
+	case s.Format.Name == "slurm" || s.Format.Name == KubernetesFormat:
 		for i := range s.Nodes {
 			name := fmt.Sprintf("node-%d", i)
 			add(name, Addr(name))
@@ -182,7 +185,7 @@ func (s *Site) Plan(c Configuration) (Plan, error) {
 // podsOf is how pods are made where the format has such, and by which name accelerators are
 // asked for where it has containers.
 func (s *Site) podsOf(p *Plan, c Configuration) error {
-	if s.Format.Name != "kubernetes" {
+	if s.Format.Name != KubernetesFormat {
 		if p.Spec.Visible != "" && s.Format.Container {
 			return field.Errorf("", "[as] %s asks for NVIDIA GPUs, and %s is none: use [as] kubernetes, script or slurm", s.Format.Name, c.GPU.Title)
 		}
@@ -246,7 +249,7 @@ func (s *Site) replicas(c *Configuration, places [][]cluster.Node) ([]deploy.Rep
 			return nil, field.Errorf("", "a replica spans these hosts, and engines want addresses there: write [hosts] a=10.0.0.1,b=10.0.0.2")
 		}
 		parts, err := cluster.Spread(c.Command, place, s.spreadBy(place))
-		if err == nil && s.Format.Name == "kubernetes" && c.Command.Pools().Split() {
+		if err == nil && s.Format.Name == KubernetesFormat && c.Command.Pools().Split() {
 			parts, err = cluster.Spread(c.Command, pods(parts, place[0]), "")
 		}
 		if err != nil {
@@ -386,10 +389,10 @@ func (s *Site) routerOf(c *Configuration, image string) (string, error) {
 // model where it is a path, else the cache of downloads; and a cache of compiled
 // kernels, which replicas must not share.
 func (s *Site) mountsOf(p *Plan, cmd engine.Command) error {
-	if s.Format.Name == "kubernetes" {
+	if s.Format.Name == KubernetesFormat {
 		for _, text := range s.Mounts {
 			if _, err := parseVolume(text); err != nil {
-				return field.Errorf("", "[mount] %s", strings.TrimPrefix(err.Error(), "mount "))
+				return field.Errorf("", "[mount] %v", err)
 			}
 		}
 		p.Caches = cachesOf(cmd)

@@ -29,7 +29,7 @@ func onHardware(s outcome.Study) string {
 	if !s.Simulated && !s.Predicted {
 		return ""
 	}
-	return "Measure it on the hardware: these figures are SIMULATED. Set runtime.kind in the study file to process, docker, ssh or existing (docs/runtimes.md) and run perflab tune again."
+	return "Measure it on the hardware: these figures are SIMULATED. Set runtime.kind in the study file to process, docker, ssh, kubernetes or existing (docs/runtimes.md) and run perflab tune again."
 }
 
 const (
@@ -177,12 +177,19 @@ func serve(s outcome.Study, dir string) string {
 		return ""
 	case s.Conclusion != nil && len(s.Conclusion.Misses) > 0:
 		return "" // it is not recommended
+	case outcome.Manifests(r.Script):
+		return fmt.Sprintf("Serve it: kubectl apply -f %s starts it.", scriptPath(dir, r.Script))
 	case r.Script != "" && len(r.Processes) > 1:
-		script := path.Join(dir, r.Script)
-		if dir == "" {
-			script += " in the study directory"
-		}
+		script := scriptPath(dir, r.Script)
 		return fmt.Sprintf("Serve it: bash %s starts all %d processes and waits until they answer.", script, len(r.Processes))
 	}
 	return "Serve it: the command above starts it."
+}
+
+// scriptPath is where a trial's script is, of a study in a directory.
+func scriptPath(dir, script string) string {
+	if dir == "" {
+		return script + " in the study directory"
+	}
+	return path.Join(dir, script)
 }

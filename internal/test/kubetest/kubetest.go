@@ -121,6 +121,10 @@ func Start(t testing.TB) *Cluster {
 // Main runs a package's tests as deploytest.Main does, and ends the control plane after them.
 func Main(m *testing.M) int { return deploytest.Main(tests{m}) }
 
+// Tests are a package's tests with the end of the control plane after them, for a TestMain that has
+// another way to run them.
+func Tests(m *testing.M) interface{ Run() int } { return tests{m} }
+
 type tests struct{ m *testing.M }
 
 func (r tests) Run() int {

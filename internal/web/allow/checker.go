@@ -211,6 +211,16 @@ func setting(key string) rule {
 	}
 }
 
+// podSetting is one of the settings of pods that lead to a cluster, or to what it has.
+func podSetting(key string) rule {
+	return func(c Checker, at, value string) error {
+		if matches(c.Kubernetes, key+"="+value) {
+			return nil
+		}
+		return refused(at, value, "kubernetes", key+"="+value)
+	}
+}
+
 // baseURL is an address to send load to.
 func baseURL(c Checker, at, value string) error {
 	u, err := url.Parse(value)

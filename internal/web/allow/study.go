@@ -81,16 +81,22 @@ func workloadRules() map[string]rule {
 func runtimeRules() map[string]rule {
 	rules := same(harmless, `ready_timeout_s silence_timeout_s direct spread startup_s limits.open_files limits.memory_gib limits.locked_memory limits.stack
 		limits.cpus limits.no_core limits.nice
+		kubernetes.reach kubernetes.download kubernetes.pending_timeout_s kubernetes.resource kubernetes.shm_size kubernetes.cpu kubernetes.memory
 		docker.pull docker.platform docker.gpus docker.network docker.shm_size docker.cpus docker.cpuset docker.memory docker.labels[] docker.init
 		machines[].port machines[].speed hosts[].port hosts[].gpus`)
 	maps.Copy(rules, map[string]rule{
 		"kind": kind, "urls[]": baseURL, "dir": belowDirs, "ssh_config": belowSSHFiles, "hooks.start": ofHooks, "hooks.stop": ofHooks,
 		"docker.image": fromImages, "docker.container": ofContainers, "docker.docker_host": fromHosts, "docker.address": host, "docker.mounts[]": mount, "docker.env[]": variable,
+		"kubernetes.image": fromImages, "kubernetes.pod.*": harmless, // the template is looked at as a whole: see Checker.podTemplate
 		"machines[].docker_host": fromHosts, "labels.*": word,
 	})
 	// The settings that lead out of a container, or into it as somebody else.
 	for key := range strings.FieldsSeq("container_runtime ipc pid ulimits[] user workdir entrypoint[] extra_hosts[] devices[] group_add[] cap_add[] security_opt[] privileged") {
 		rules["docker."+key] = setting(strings.TrimSuffix(key, "[]"))
+	}
+	// Where pods are made, and what they may have of the cluster.
+	for key := range strings.FieldsSeq("kubeconfig context namespace mounts[] secrets.* pull_secrets[] queue") {
+		rules["kubernetes."+key] = podSetting(strings.TrimSuffix(strings.TrimSuffix(key, "[]"), ".*"))
 	}
 	for _, list := range []string{"hosts[]", "machines[]"} { // whom they name together: see Checker.machines
 		maps.Copy(rules, under(list, same(word, "name address user devices[]")))
@@ -145,6 +151,9 @@ func (c Checker) Study(f *study.File) error {
 		}
 	}
 	errs = append(errs, c.searched(f), c.machines(f.Runtime))
+	if k := f.Runtime.Kubernetes; k != nil {
+		errs = append(errs, c.podTemplate("runtime.kubernetes.pod", "pod", k.Template))
+	}
 	return errors.Join(errs...)
 }
 
@@ -180,6 +189,8 @@ func kind(c Checker, at, value string) error {
 	switch {
 	case value == study.Docker && len(c.Images)+len(c.Containers) == 0:
 		return field.Errorf(at, "containers are not allowed: an administrator adds images: [NAME:TAG] to the allow list of perflab serve")
+	case value == study.Kubernetes && (len(c.Images) == 0 || len(c.Kubernetes) == 0):
+		return field.Errorf(at, "pods are not allowed: an administrator adds images: [NAME:TAG] and kubernetes: [namespace=NAME] to the allow list of perflab serve")
 	case (value == study.SSH || value == study.Fleet) && len(c.Hosts) == 0:
 		return field.Errorf(at, "other machines are not allowed: an administrator adds hosts: [NAME] to the allow list of perflab serve")
 	}
@@ -208,6 +219,26 @@ func (c Checker) configKeys(at string, file map[string]any) error {
 	for _, key := range slices.Sorted(maps.Keys(file)) {
 		if !matches(c.EngineConfig, key) {
 			errs = append(errs, refused(field.Join(at, key), key, "engine_config", key))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// podTemplate looks at what a template says of pods, each value by its path.
+func (c Checker) podTemplate(at, path string, v any) error {
+	var errs []error
+	switch v := v.(type) {
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			errs = append(errs, c.podTemplate(field.Join(at, key), field.Join(path, key), v[key]))
+		}
+	case []any:
+		for i, e := range v {
+			errs = append(errs, c.podTemplate(field.Index(at, i), path, e))
+		}
+	default:
+		if value := fmt.Sprint(v); !matches(c.Kubernetes, path+"="+value) {
+			errs = append(errs, refused(at, value, "kubernetes", path+"="+value))
 		}
 	}
 	return errors.Join(errs...)

@@ -91,7 +91,7 @@ func sameDevice(a, b string) bool {
 func placeOfStudy(s *study.Study, lookup func(string) (string, bool)) Place {
 	r := s.Runtime
 	switch r.Kind {
-	case study.Predicted:
+	case study.Predicted, study.Kubernetes: // a cluster gives each pod devices of its own, or has it wait
 		return nil
 	case study.Simulated: // which takes processor time of this machine to be on time
 		return Place{{Devices: []string{cpuDevice}}}
