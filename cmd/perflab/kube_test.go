@@ -51,7 +51,7 @@ func newPods(t *testing.T) *pods {
 		t.Fatal(err)
 	}
 	bin := t.TempDir()
-	for name, text := range map[string]string{"vllm": fmt.Sprintf(simulatedVLLM, self), "hf": "#!/bin/sh\necho \"Fetching $2 with $HF_TOKEN\"\n"} {
+	for name, text := range map[string]string{"vllm": fmt.Sprintf(simulatedVLLM, self), "vllm-router": "#!/bin/sh\nexec " + routerName + " \"$@\"\n", "hf": "#!/bin/sh\necho \"Fetching $2 with $HF_TOKEN\"\n"} {
 		if err := os.WriteFile(filepath.Join(bin, name), []byte(text), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -60,6 +60,9 @@ func newPods(t *testing.T) *pods {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH")) // of containers too
+	if err := os.Symlink(self, filepath.Join(bin, routerName)); err != nil {
+		t.Fatal(err)
+	}
 	p := &pods{Cluster: c, namespace: c.Namespace(t), dir: t.TempDir()}
 	c.Node(t, "node-1", kubetest.Resources{"nvidia.com/gpu": "8"}, "nvidia.com/gpu.product=NVIDIA-H100-80GB-HBM3")
 	p.admin = newAPI(t, c.Kubeconfig(t, kubetest.Admin))
@@ -455,6 +458,42 @@ runtime: {kind: kubernetes, spread: native, kubernetes: {image: any, namespace: 
 	manifests, err := os.ReadFile(filepath.Join(p.dir, "nodes", "trials", "001", "start.yaml"))
 	if err != nil || !bytes.Contains(manifests, []byte("kind: LeaderWorkerSet")) {
 		t.Errorf("%v of\n%s", err, manifests)
+	}
+	p.empty(t, user)
+}
+
+// TestKubernetesApart: engines behind a router are containers of one pod, each begun in its turn and
+// with GPUs of its own.
+func TestKubernetesApart(t *testing.T) {
+	p := newPods(t)
+	user := p.Kubeconfig(t, kubetest.Admin)
+	path := filepath.Join(p.dir, "apart.yaml")
+	text := fmt.Sprintf(`name: apart
+model: Qwen/Qwen3-8B
+hardware: {gpu: h100-sxm, gpus: 2}
+objective: {metric: total_token_throughput}
+workloads:
+  - {name: short, dataset_name: random, num_prompts: 20, random_input_len: 64, random_output_len: 8}
+strategy: survey
+candidates: [{label: apart, engine: vllm, set: {disaggregation: "1:1"}}]
+runtime: {kind: kubernetes, kubernetes: {image: any, namespace: %s, pod: {spec: {containers: [{name: engine, env: [{name: SITE, value: here}]}]}}}}
+`, p.namespace)
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	out, err := p.perflab(t, user, "tune", path, "--out", "apart") // on a busy machine the trial may be void
+	logs := filepath.Join(p.dir, "apart", "trials", "001", "logs")
+	for name, want := range map[string]string{
+		"replica-0.log": "STAND-IN router before 1 prefill and 1 decode engines", "replica-0.prefill-0.log": "kv_producer", "replica-0.decode-0.log": "kv_consumer",
+		"replica-0.pod.yaml": "nvidia.com/gpu: \"1\"",
+	} {
+		if log, err := os.ReadFile(filepath.Join(logs, name)); err != nil || !bytes.Contains(log, []byte(want)) {
+			t.Errorf("%s does not say %s: %v\n%s", name, want, err, log)
+		}
+	}
+	trial, readErr := os.ReadFile(filepath.Join(p.dir, "apart", "trials", "001", "trial.json"))
+	if readErr != nil || !regexp.MustCompile(`"status": "(ok|void)"`).Match(trial) {
+		t.Errorf("%v, %v after\n%s", err, readErr, out)
 	}
 	p.empty(t, user)
 }
