@@ -38,7 +38,7 @@ bench: {num_warmups: 0}
 // at the pods' own addresses even where whoever leads gets there through the API server alone. Nothing stays.
 func TestKubernetesLoad(t *testing.T) {
 	p := newPods(t)
-	p.admin.apply(t, p.works(t, "", "kube", "role", "--namespace", p.namespace))
+	p.admin.apply(t, p.works(t, "", "kube", "role", "--agents", "--namespace", p.namespace))
 	user := p.Kubeconfig(t, p.Account(t, p.namespace, "perflab"))
 	hub := filepath.Join(p.dir, "fleet")
 	h := perflabCommand(t, "fleet", "hub", "--dir", hub, "--listen", "127.0.0.1:0")

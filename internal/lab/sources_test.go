@@ -57,7 +57,7 @@ func TestSourcesOfADeployment(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := &launch{Study: &study.Study{File: &study.File{Runtime: study.Runtime{Kind: study.SSH}}, Accelerator: gpu}}
-	l.runtime, l.spec = d, deploy.Spec{Replicas: []deploy.Replica{{
+	l.runtime, l.lookout, l.spec = d, d, deploy.Spec{Replicas: []deploy.Replica{{
 		Member: deploy.Member{Node: "a", Devices: []string{"0", "1"}},
 		Peers:  []deploy.Peer{{Member: deploy.Member{Node: "b", Devices: []string{"3"}}}},
 	}}}

@@ -56,7 +56,7 @@ func TestClusterStudies(t *testing.T) {
 		{"a CPU", "gpu: cpu, gpus: 1", "", ok, ""},
 		{"AMD", "gpu: mi300x, gpus: 2", "", ok, ""},
 		{"of another kind", h100s, "", "  kind: docker\n  docker: {image: i}\n  kubernetes: {image: i}", "kubernetes does not apply to runtime kind docker"},
-		{"an image of another kind", h100s, "engines: {vllm: {image: i}}", "  kind: process", "image applies to runtime kinds docker and kubernetes, not process"},
+		{"an image of another kind", h100s, "engines: {vllm: {image: i}}", "  kind: process", "image applies to runtime kinds docker, kubernetes and fleet, not process"},
 		{"a directory", h100s, "", ok + "\n  dir: /x", "dir does not apply to runtime kind kubernetes"},
 		{"hosts", h100s, "", ok + "\n  hosts: [{name: a}]", "hosts does not apply to runtime kind kubernetes"},
 		{"machines", h100s, "", ok + "\n  machines: [{name: a}, {name: b}]", "machines do not apply to runtime kind kubernetes"},

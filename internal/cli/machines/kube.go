@@ -67,7 +67,7 @@ func NewKube(env console.Env) *cobra.Command {
 }
 
 func newKubeRole(env console.Env) *cobra.Command {
-	namespace := ""
+	namespace, agents := "", false
 	c := &cobra.Command{
 		Use:   "role",
 		Short: "Print the rights that studies need in a namespace, for kubectl apply",
@@ -85,11 +85,12 @@ it from elsewhere; a person's own account gets the same Role by a RoleBinding of
 			if err := s.Pods.Validate(); err != nil {
 				return console.Usage(err)
 			}
-			_, err := io.WriteString(env.Stdout, kube.Role(namespace))
+			_, err := io.WriteString(env.Stdout, kube.Role(namespace, agents))
 			return err
 		},
 	}
 	c.Flags().StringVarP(&namespace, "namespace", "n", "default", "namespace in which studies start engines")
+	c.Flags().BoolVar(&agents, "agents", false, "also the right to make Secrets, for the invitations of load agents in pods")
 	return c
 }
 

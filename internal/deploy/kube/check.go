@@ -130,7 +130,7 @@ func (k *checker) space(ctx context.Context) bool {
 // rights asks for each verb that the runtime uses.
 func (k *checker) rights(ctx context.Context) bool {
 	enough := true
-	for _, r := range rules {
+	for _, r := range k.rules() {
 		lacking, err := k.lacking(ctx, r)
 		if err != nil {
 			k.fail(CheckRights, "ask which rights the account has", err)

@@ -36,13 +36,27 @@ var rules = []rule{
 	{"leaderworkerset.x-k8s.io", "leaderworkersets", []string{"get", "create", "patch", "delete"}, "replicas run on one machine each"},
 	{"", "persistentvolumeclaims", []string{"get"}, "claims are not looked at before the start"},
 	{"", "resourcequotas", []string{"list"}, "quotas are told when they refuse a pod"},
-	{"", "secrets", []string{"create", "patch"}, "no load is sent from pods: the invitations of agents are in a Secret"},
 	{"kueue.x-k8s.io", "localqueues", []string{"get"}, "queues are not looked at before the start"},
 }
 
-// Role is all that an account needs to run engines in a namespace, as YAML for kubectl apply: a
-// ServiceAccount perflab, a Role and its RoleBinding. Nothing in it is of the cluster as a whole.
-func Role(namespace string) string {
+// forAgents are the rights that load agents need beside those: their invitations are in a Secret.
+var forAgents = []rule{{"", "secrets", []string{"create", "patch"}, ""}}
+
+// rules are the rights that the settings need.
+func (c *cluster) rules() []rule {
+	if c.Load == nil {
+		return rules
+	}
+	return slices.Concat(rules, forAgents)
+}
+
+// Role is all that an account needs to run engines in a namespace, and load agents where they are asked for, as YAML for
+// kubectl apply: a ServiceAccount perflab, a Role and its RoleBinding. Nothing in it is of the cluster as a whole.
+func Role(namespace string, agents bool) string {
+	all := rules
+	if agents {
+		all = slices.Concat(rules, forAgents)
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, `apiVersion: v1
 kind: ServiceAccount
@@ -59,7 +73,7 @@ metadata:
   labels: {app.kubernetes.io/name: perflab}
 rules:
 `, namespace)
-	for _, r := range rules {
+	for _, r := range all {
 		fmt.Fprintf(&b, "- apiGroups: [%q]\n  resources: [%q]\n  verbs: [%s]\n", r.group, r.resource, `"`+strings.Join(r.verbs, `", "`)+`"`)
 	}
 	fmt.Fprintf(&b, `---
@@ -92,6 +106,8 @@ func (c *cluster) needs(r rule, s deploy.Spec) bool {
 		return spread(s)
 	case "pods/portforward":
 		return c.Reach == ReachForward
+	case "jobs":
+		return c.Load != nil
 	}
 	return r.optional == ""
 }
@@ -105,7 +121,7 @@ func spread(s deploy.Spec) bool {
 // without the right to remove it stays.
 func (c *cluster) entitled(ctx context.Context, op string, s deploy.Spec) error {
 	var bad []string
-	for _, r := range rules {
+	for _, r := range c.rules() {
 		if !c.needs(r, s) {
 			continue
 		}

@@ -22,7 +22,7 @@ import (
 // role are the objects of the Role that perflab prints.
 func role(t *testing.T, namespace string) (out []map[string]any) {
 	t.Helper()
-	for d := yaml.NewDecoder(strings.NewReader(kube.Role(namespace))); ; {
+	for d := yaml.NewDecoder(strings.NewReader(kube.Role(namespace, false))); ; {
 		var o map[string]any
 		if err := d.Decode(&o); errors.Is(err, io.EOF) {
 			return out
