@@ -116,7 +116,7 @@ func (h *host) job(ctx context.Context, op, logPath string) (err error) {
 	defer log.Close()
 	for {
 		w := &worker{masked: maskedLines{to: log}}
-		done, err := l.attempt(ctx, w)
+		done, err := l.attempt(ctx, w, log)
 		if err != nil {
 			return orCause(ctx, err)
 		}
@@ -138,13 +138,13 @@ func (h *host) job(ctx context.Context, op, logPath string) (err error) {
 }
 
 // attempt follows one pod of the Job to its end; done: it ended well.
-func (l *launch) attempt(ctx context.Context, w *worker) (done bool, err error) {
+func (l *launch) attempt(ctx context.Context, w *worker, log *os.File) (done bool, err error) {
 	g := &group{name: l.name + "-0", kind: jobKind, size: 1}
 	pod, err := l.await(ctx, g)
 	if err != nil {
 		return false, err
 	}
-	w.follower = &follower{launch: l, pod: pod.Name, uid: pod.UID, container: engineContainer, to: &w.masked}
+	w.follower = &follower{launch: l, pod: pod.Name, uid: pod.UID, container: engineContainer, to: &w.masked, file: log}
 	w.start(ctx)
 	p := &process{launch: l, group: g, pod: pod.UID, container: engineContainer}
 	_, end := p.awaitEnd(ctx)

@@ -290,11 +290,19 @@ func preempt(t *testing.T, p place, _ string) {
 	}
 	t.Cleanup(func() { _ = p.Client().Resource(class).Delete(context.Background(), name, metav1.DeleteOptions{}) })
 	all := map[string]any{"nvidia.com/gpu": "8"}
-	p.make(t, "pods", map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "important"}, "spec": map[string]any{
+	pod := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "important"}, "spec": map[string]any{
 		"priorityClassName": name, "terminationGracePeriodSeconds": int64(1), "containers": []any{map[string]any{
 			"name": "work", "image": image, "command": []any{"sleep", "60"}, "resources": map[string]any{"limits": all, "requests": all},
 		}},
-	}})
+	}}}
+	var err error
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		pods := p.Client().Resource(schema.GroupVersionResource{Version: "v1", Resource: "pods"}).Namespace(p.namespace)
+		if _, err = pods.Create(t.Context(), pod, metav1.CreateOptions{FieldManager: "kubetest"}); err == nil {
+			return // the class is known to those who let pods in a moment after it is made
+		}
+	}
+	t.Fatal(err)
 }
 
 // TestEnds: whatever ends a serving engine is told, with what to do, and is nothing of the engine's
@@ -312,6 +320,7 @@ func TestEnds(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			t.Cleanup(func() { _ = d.Stop(context.Background()) }) // where the test has not come so far
 			pods := p.pods(t)
 			if len(pods) != 1 {
 				t.Fatalf("pods %v, want one", pods)

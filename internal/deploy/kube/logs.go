@@ -23,7 +23,9 @@ type follower struct {
 	uid       types.UID
 	container string
 	to        io.Writer
+	file      *os.File // in which it all ends up
 
+	from    int64 // where the file was when it began
 	stop    context.CancelFunc
 	copying sync.WaitGroup
 	ended   chan struct{} // closed when the container has ended
@@ -33,43 +35,65 @@ type follower struct {
 
 func (f *follower) start(ctx context.Context) {
 	f.ended = make(chan struct{})
+	if info, err := f.file.Stat(); err == nil {
+		f.from = info.Size()
+	}
 	reading, cancel := context.WithCancel(ctx)
 	f.stop = cancel
 	f.copying.Go(func() { f.copy(reading) })
 }
 
 // finish returns when the log of the ended container is there, or cannot be had. Of a container that
-// was started again it is the previous one.
+// was started again it is the previous one, while what has been read may be of what runs since.
 func (f *follower) finish() {
 	close(f.ended)
 	late := time.AfterFunc(logDrain, f.stop)
 	defer late.Stop()
-	if f.restarted() {
-		f.stop() // what is being read may be the log of what was started since
+	if f.restarts() > 0 {
+		f.stop()
 	}
 	f.copying.Wait()
 	defer f.stop()
-	if f.whole {
-		return
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), logDrain)
 	defer cancel()
-	if f.read(ctx, false, true) != nil {
-		_ = f.read(ctx, false, false) // of a pod that is gone there is no more
+	if !f.whole && f.restarts() == 0 {
+		_ = f.read(ctx, false) // of a pod that is gone there is no more
+	}
+	// Of a later life the log may differ, but it is better than none.
+	if n := f.restarts(); n == 1 || n > 1 && f.last.IsZero() {
+		_ = f.rewrite(ctx) // else what was read is all there is
 	}
 }
 
-// restarted reports whether the kubelet has started the container again.
-func (f *follower) restarted() bool {
+// rewrite replaces what was read by the log of the container's last life before this one, if that can
+// be had.
+func (f *follower) rewrite(ctx context.Context) error {
+	body, err := f.open(ctx, false, true, time.Time{})
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	if err := f.file.Truncate(f.from); err != nil {
+		return err
+	}
+	if w, ok := f.to.(*maskedLines); ok {
+		w.rest, w.tail = nil, nil
+	}
+	f.last = time.Time{}
+	return f.take(body)
+}
+
+// restarts is how often the kubelet has started the container again.
+func (f *follower) restarts() int32 {
 	p, _ := f.view.pod(f.uid)
 	s, _ := statusOf(p.Pod, f.container)
-	return s.RestartCount > 0
+	return s.RestartCount
 }
 
 // copy follows the log until its end.
 func (f *follower) copy(ctx context.Context) {
-	for pause := firstPause; !f.restarted(); pause = min(2*pause, lastPause) {
-		err := f.read(ctx, true, false)
+	for pause := firstPause; f.restarts() == 0; pause = min(2*pause, lastPause) {
+		err := f.read(ctx, true)
 		if f.whole = err == nil; f.whole {
 			pause = lastPause // the end of the log is that of the container, of which news is on the way
 		}
@@ -84,7 +108,17 @@ func (f *follower) copy(ctx context.Context) {
 }
 
 // read writes what the log has after the last line.
-func (f *follower) read(ctx context.Context, follow, previous bool) error {
+func (f *follower) read(ctx context.Context, follow bool) error {
+	body, err := f.open(ctx, follow, false, f.last)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	return f.take(body)
+}
+
+// open asks for the log from an instant on.
+func (f *follower) open(ctx context.Context, follow, previous bool, since time.Time) (io.ReadCloser, error) {
 	r := f.core.Get().Namespace(f.namespace).Resource("pods").Name(f.pod).SubResource("log").
 		Param("container", f.container).Param("timestamps", "true")
 	if follow {
@@ -93,75 +127,69 @@ func (f *follower) read(ctx context.Context, follow, previous bool) error {
 	if previous {
 		r = r.Param("previous", "true")
 	}
-	if !f.last.IsZero() {
-		r = r.Param("sinceTime", f.last.UTC().Format(time.RFC3339))
+	if !since.IsZero() {
+		r = r.Param("sinceTime", since.UTC().Format(time.RFC3339))
 	}
-	body, err := r.Stream(ctx)
-	if err != nil {
-		return err
-	}
-	defer body.Close()
-	lines := &stampedLines{f: f, after: f.last}
-	_, err = io.Copy(lines, body)
-	return err
+	return r.Stream(ctx)
 }
 
-// stampedLines takes the time off each line, and leaves out lines that were written.
+// take writes the lines that are new.
+func (f *follower) take(body io.Reader) error {
+	lines := &stampedLines{f: f, after: f.last}
+	if _, err := io.Copy(lines, body); err != nil {
+		return err
+	}
+	return lines.end()
+}
+
+// stampedLines takes the time off each line, and leaves out lines that were written. A line counts
+// once it is there as a whole: one that a lost connection cut off is read again.
 type stampedLines struct {
 	f     *follower
 	after time.Time
-	head  []byte // of a line whose time is not complete
-	in    bool   // within a line
-	drop  bool   // that line is known
+	rest  []byte // of a line that has not ended
 }
 
 func (s *stampedLines) Write(p []byte) (int, error) {
-	n := len(p)
-	for len(p) > 0 {
-		if !s.in {
-			i := bytes.IndexAny(p, " \n")
-			if i < 0 {
-				s.head = append(s.head, p...)
-				return n, nil
-			}
-			s.head = append(s.head, p[:i]...)
-			s.open()
-			if p[i] == ' ' {
-				i++
-			}
-			p = p[i:]
-			continue
-		}
-		line := p
-		if i := bytes.IndexByte(p, '\n'); i >= 0 {
-			line, s.in = p[:i+1], false
-		}
-		p = p[len(line):]
-		if s.drop {
-			continue
-		}
-		if _, err := s.f.to.Write(line); err != nil {
+	s.rest = append(s.rest, p...)
+	whole := bytes.LastIndexByte(s.rest, '\n') + 1
+	for line := range bytes.Lines(s.rest[:whole]) {
+		if err := s.line(line); err != nil {
 			return 0, err
 		}
 	}
-	return n, nil
+	s.rest = append(s.rest[:0], s.rest[whole:]...)
+	return len(p), nil
 }
 
-// open begins a line by its time. What has none is not of the container but of the kubelet, about it.
-func (s *stampedLines) open() {
-	at, err := time.Parse(time.RFC3339Nano, string(s.head))
-	s.head, s.in = s.head[:0], true
-	s.drop = err != nil || !at.After(s.after)
-	if !s.drop && at.After(s.f.last) { // a node's clock may be set back
+// end takes what stands after the last line's end for a line too.
+func (s *stampedLines) end() error {
+	if len(s.rest) == 0 {
+		return nil
+	}
+	return s.line(s.rest)
+}
+
+// line writes a line that is new. What has no time is not of the container but of the kubelet, about it.
+func (s *stampedLines) line(line []byte) error {
+	stamp, text, _ := bytes.Cut(line, []byte(" "))
+	at, err := time.Parse(time.RFC3339Nano, string(stamp))
+	if err != nil || !at.After(s.after) {
+		return nil
+	}
+	if _, err := s.f.to.Write(text); err != nil {
+		return err
+	}
+	if at.After(s.f.last) { // a node's clock may be set back
 		s.f.last = at
 	}
+	return nil
 }
 
 // worker is the log of a pod beside the one that serves.
 type worker struct {
 	*follower
 	name   string
-	file   *os.File
 	masked maskedLines
 }
 

@@ -233,17 +233,16 @@ func TestCacheClaim(t *testing.T) {
 	}
 }
 
-// FuzzStampedLines: however a log comes in pieces, and though it is read again, each line that has a
-// time is written once.
+// FuzzStampedLines: however a log comes in pieces, and wherever its connection was lost, each line that
+// has a time is written once.
 func FuzzStampedLines(f *testing.F) {
-	f.Add("2026-11-26T10:00:00.000000001Z one\n2026-11-26T10:00:00.000000002Z two\n", 3)
-	f.Add("unable to retrieve container logs\n2026-11-26T10:00:00.5Z \n2026-11-26T10:00:01Z x y z", 1)
-	f.Add("\n\n2026-11-26T10:00:00Z\n", 7)
-	f.Fuzz(func(t *testing.T, text string, size int) {
-		size = max(1, size)
-		whole, again := new(strings.Builder), new(strings.Builder)
-		write := func(to *strings.Builder, f *follower, text string, size int) {
-			f.to = to
+	f.Add("2026-11-26T10:00:00.000000001Z one\n2026-11-26T10:00:00.000000002Z two\n", 3, 40)
+	f.Add("unable to retrieve container logs\n2026-11-26T10:00:00.5Z \n2026-11-26T10:00:01Z x y z", 1, 0)
+	f.Add("\n\n2026-11-26T10:00:00Z\n", 7, 5)
+	f.Add("2026-11-26T10:00:00Z one\n2026-11-26T10:00:01Z two\n2026-11-26T10:00:02Z three\n", 9, 60)
+	f.Fuzz(func(t *testing.T, text string, size, cut int) {
+		size, cut = max(1, size), max(0, min(cut, len(text)))
+		read := func(f *follower, text string, size int, whole bool) {
 			lines := &stampedLines{f: f, after: f.last}
 			for len(text) > 0 {
 				n := min(size, len(text))
@@ -252,16 +251,49 @@ func FuzzStampedLines(f *testing.F) {
 				}
 				text = text[n:]
 			}
+			if !whole {
+				return
+			}
+			if err := lines.end(); err != nil {
+				t.Fatal(err)
+			}
 		}
-		write(whole, &follower{}, text, len(text))
-		once := &follower{}
-		write(again, once, text, size)
-		if whole.String() != again.String() {
-			t.Fatalf("in pieces of %d: %q, whole %q", size, again, whole)
+		once, pieces, again := new(strings.Builder), new(strings.Builder), new(strings.Builder)
+		read(&follower{to: once}, text, len(text), true)
+		f := &follower{to: pieces}
+		read(f, text, size, true)
+		if once.String() != pieces.String() {
+			t.Fatalf("in pieces of %d: %q, whole %q", size, pieces, once)
 		}
-		write(again, once, text, size)
-		if whole.String() != again.String() {
-			t.Fatalf("read again, %q is added to %q", strings.TrimPrefix(again.String(), whole.String()), whole)
+		read(f, text, size, true)
+		if once.String() != pieces.String() {
+			t.Fatalf("read again, %q is added to %q", strings.TrimPrefix(pieces.String(), once.String()), once)
+		}
+		if !ordered(text) {
+			return // lines of the same time, or of a clock that was set back, may be taken for known
+		}
+		f = &follower{to: again}
+		read(f, text[:cut], size, false)
+		read(f, text, size, true)
+		if once.String() != again.String() {
+			t.Fatalf("cut off at %d and read again: %q, whole %q", cut, again, once)
 		}
 	})
+}
+
+// ordered reports whether each line of a log is later than the one before it.
+func ordered(text string) bool {
+	last := time.Time{}
+	for line := range strings.Lines(text) {
+		stamp, _, _ := strings.Cut(line, " ")
+		at, err := time.Parse(time.RFC3339Nano, stamp)
+		if err != nil {
+			continue
+		}
+		if !at.After(last) {
+			return false
+		}
+		last = at
+	}
+	return true
 }

@@ -51,7 +51,7 @@ func (p *process) begin(log *os.File) {
 func (p *process) run(ctx context.Context, log *os.File) {
 	defer close(p.exited)
 	defer log.Close()
-	own := &follower{launch: p.launch, pod: p.podName, uid: p.pod, container: p.container, to: log}
+	own := &follower{launch: p.launch, pod: p.podName, uid: p.pod, container: p.container, to: log, file: log}
 	own.start(ctx)
 	workers := p.followWorkers(ctx)
 	ended, end := p.awaitEnd(ctx)
@@ -130,8 +130,8 @@ func (p *process) followWorkers(ctx context.Context) map[types.UID]*worker {
 			p.host.tell("the log of " + name + " is not kept: " + err.Error())
 			continue
 		}
-		w := &worker{name: name, file: f}
-		w.follower = &follower{launch: p.launch, pod: other.Name, uid: other.UID, container: engineContainer, to: &w.masked}
+		w := &worker{name: name}
+		w.follower = &follower{launch: p.launch, pod: other.Name, uid: other.UID, container: engineContainer, to: &w.masked, file: f}
 		w.masked.to = f
 		w.start(ctx)
 		out[other.UID] = w
