@@ -355,9 +355,12 @@ func concluded(out string) bool {
 }
 
 // clusterStudy is a small study in the namespace of the test.
-func (p *pods) clusterStudy(t *testing.T, name, stages string) string {
+func (p *pods) clusterStudy(t *testing.T, name, stages, more string) string {
 	t.Helper()
 	path := filepath.Join(p.dir, name+".yaml")
+	if stages != "" {
+		stages = "stages: [{name: Sequences, try: [" + stages + "]}]"
+	}
 	text := fmt.Sprintf(`name: %s
 model: Qwen/Qwen3-8B
 hardware: {gpu: h100-sxm, gpus: 2}
@@ -366,9 +369,9 @@ workloads:
   - {name: short, dataset_name: random, num_prompts: 20, random_input_len: 64, random_output_len: 8}
 strategy: staged
 baseline: {label: TP2, engine: vllm, set: {tp: 2}}
-stages: [{name: Sequences, try: [%s]}]
-runtime: {kind: kubernetes, kubernetes: {image: any, namespace: %s}}
-`, name, stages, p.namespace)
+%s
+runtime: {kind: kubernetes, kubernetes: {image: any, namespace: %s%s}}
+`, name, stages, p.namespace, more)
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -382,7 +385,7 @@ const sequences = "{label: s1, set: {max_num_seqs: 64}}, {label: s2, set: {max_n
 func TestKubernetesKilled(t *testing.T) {
 	p := newPods(t)
 	user := p.Kubeconfig(t, kubetest.Admin)
-	killed := p.clusterStudy(t, "killed", sequences)
+	killed := p.clusterStudy(t, "killed", sequences, "")
 	cmd := p.command(t, user, "tune", killed, "--out", "killed")
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
@@ -408,7 +411,7 @@ func TestKubernetesKilled(t *testing.T) {
 	if list := p.works(t, user, "kube", "list", "-n", p.namespace); !strings.Contains(list, "perflab-") {
 		t.Errorf("the killed study left nothing to remove:\n%s", list)
 	}
-	beside := p.command(t, user, "tune", p.clusterStudy(t, "beside", "{label: s1, set: {max_num_seqs: 64}}"), "--out", "beside")
+	beside := p.command(t, user, "tune", p.clusterStudy(t, "beside", "{label: s1, set: {max_num_seqs: 64}}", ", reach: forward"), "--out", "beside")
 	var other bytes.Buffer
 	beside.Stdout, beside.Stderr = &other, &other
 	if err := beside.Start(); err != nil {
@@ -418,9 +421,39 @@ func TestKubernetesKilled(t *testing.T) {
 	if err := beside.Wait(); err != nil {
 		t.Errorf("the study beside it: %v\n%s", err, other.String())
 	}
+	for file, want := range map[string]string{"trial.json": "a smoke test, and no measurement", "short/summary.json": "good for a smoke test"} {
+		text, err := os.ReadFile(filepath.Join(p.dir, "beside", "trials", "001", file))
+		if err != nil || !bytes.Contains(text, []byte(want)) {
+			t.Errorf("%s of a study through the API server: %v, want %q in\n%s", file, err, want, text)
+		}
+	}
 	for _, text := range []string{again, other.String()} {
 		if !concluded(text) {
 			t.Errorf("a study came to no conclusion:\n%s", text)
+		}
+	}
+	p.empty(t, user)
+}
+
+// TestKubernetesLacks: what the cluster lacks ends a study in a sentence, before anything is made
+// there that would wait for it.
+func TestKubernetesLacks(t *testing.T) {
+	p := newPods(t)
+	user := p.Kubeconfig(t, kubetest.Admin)
+	for more, want := range map[string]string{
+		"pod: {spec: {nodeSelector: {a: b}}}": "no node has 2 nvidia.com/gpu for a pod, with the labels that it asks for",
+		"pod: {spec: {nodeSelektor: {a: b}}}": "nodeSelektor",
+		"secrets: {HF_TOKEN: hub/token}":      "there is no Secret hub, from which HF_TOKEN comes: kubectl create secret generic hub",
+		`mounts: ["claim:none:/models"]`:      "there is no claim none",
+		"queue: team":                         "have Kueue installed",
+		"cpu: 1000":                           "no node has 1k cpu, 2 nvidia.com/gpu",
+	} {
+		out, err := p.perflab(t, user, "tune", p.clusterStudy(t, "lacks", "", ", "+more), "--out", "lacks")
+		if err == nil || !strings.Contains(out, want) {
+			t.Errorf("%s: %v, want %q in\n%s", more, err, want, out)
+		}
+		if _, err := os.Stat(filepath.Join(p.dir, "lacks")); err == nil {
+			t.Errorf("%s: the study has begun", more)
 		}
 	}
 	p.empty(t, user)

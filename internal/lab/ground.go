@@ -46,7 +46,8 @@ func (l *launcher) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if ctx.Err() == nil {
+	// In a cluster that lacks something a pod that is asked would wait for it.
+	if ctx.Err() == nil && (len(wrong) == 0 || l.Runtime.Kind != study.Kubernetes) {
 		l.watch.change(func(s *Status) { s.Phase = "looking for the engines" })
 		wrong = append(wrong, l.absent(ctx)...)
 		l.ground.image = l.images()

@@ -162,6 +162,9 @@ func (ev *evaluation) start(ctx context.Context, la *launch) (deploy.Deployment,
 		ev.engines.patience.learn(name, took)
 		ev.t.readLogs(ev.config.Engine, la.spec)
 		ev.t.Pods = podsOf(ctx, d)
+		if (result.Header{Pods: ev.t.Pods}).Forwarded() {
+			ev.t.note("Requests went through a port-forward of the API server, for the addresses of pods did not answer or the study wants it so: a smoke test, and no measurement.")
+		}
 	}
 	if image, ok := la.runtime.(resolver); ok {
 		ev.t.Image, _ = image.Resolved()
