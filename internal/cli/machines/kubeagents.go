@@ -48,7 +48,7 @@ func (h *Hub) Pods(ctx context.Context, env console.Env, s kube.Settings, a kube
 		stop()
 	}
 	choice := fleet.Choice{Count: a.Number, Labels: map[string]string{kube.LabelJob: pods.Name()}}
-	if crew, err = joined(ctx, l, choice); err != nil {
+	if crew, err = joined(ctx, l, choice, pods); err != nil {
 		err = errors.Join(err, pods.Stop(context.WithoutCancel(ctx)))
 		return nil, "", nil, err
 	}
@@ -92,9 +92,11 @@ func (h *Hub) joining(ctx context.Context, env console.Env, l *fleet.Leader, a k
 }
 
 // joined is the crew of agents whose pods run, once all are members.
-func joined(ctx context.Context, l *fleet.Leader, c fleet.Choice) (*fleet.Crew, error) {
+func joined(ctx context.Context, l *fleet.Leader, c fleet.Choice, pods *kube.Loaders) (*fleet.Crew, error) {
 	late := time.NewTimer(joinWithin)
 	defer late.Stop()
+	look := time.NewTicker(time.Second)
+	defer look.Stop()
 	for {
 		crew, err := l.Crew(ctx, c)
 		if few, ok := errors.AsType[*fleet.FewError](err); !ok || few.Have == few.Want {
@@ -104,6 +106,10 @@ func joined(ctx context.Context, l *fleet.Leader, c fleet.Choice) (*fleet.Crew, 
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		case <-l.Changed():
+		case <-look.C:
+			if err := pods.Ended(ctx); err != nil {
+				return nil, err
+			}
 		case <-late.C:
 			return nil, &deploy.InfraError{
 				Op: "have load agents in pods join the fleet", Err: err,

@@ -113,6 +113,14 @@ func (l *Loaders) Stop(ctx context.Context) error {
 	return nil
 }
 
+// Ended says why an agent has ended, nil as long as all run: after its pod began it may not get into the fleet.
+func (l *Loaders) Ended(ctx context.Context) error {
+	if _, _, err := l.running(ctx); err != nil && !passing(err) {
+		return l.explain("look at the load agents "+l.name, err)
+	}
+	return nil
+}
+
 // await returns when all pods run.
 func (l *Loaders) await(ctx context.Context, op string, tell func(string)) error {
 	wait := l.Pending()

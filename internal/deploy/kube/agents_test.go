@@ -136,7 +136,15 @@ func TestAgentsFail(t *testing.T) {
 			if name == "too large" {
 				s.PendingS = 1
 			}
-			_, err := kube.StartAgents(t.Context(), s, c.agents, kube.Joining{URLs: []string{"perflab://secret"}}, nil)
+			l, err := kube.StartAgents(t.Context(), s, c.agents, kube.Joining{URLs: []string{"perflab://secret"}}, nil)
+			for err == nil { // its pod was seen to run
+				err = l.Ended(t.Context())
+			}
+			if l != nil {
+				if err := l.Stop(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
 			infra, ok := errors.AsType[*deploy.InfraError](err)
 			if !ok || infra.Hint() == "" {
 				t.Fatalf("%T %v", err, err)
