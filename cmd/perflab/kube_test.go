@@ -113,6 +113,9 @@ var kinds = map[string]string{
 	"ServiceAccount": "/api/v1/namespaces/%s/serviceaccounts/", "Secret": "/api/v1/namespaces/%s/secrets/",
 	"Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/%s/roles/", "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/%s/rolebindings/",
 	"PersistentVolumeClaim": "/api/v1/namespaces/%s/persistentvolumeclaims/", "PersistentVolume": "/api/v1/persistentvolumes/",
+	"ConfigMap": "/api/v1/namespaces/%s/configmaps/", "Service": "/api/v1/namespaces/%s/services/",
+	"Deployment": "/apis/apps/v1/namespaces/%s/deployments/", "StatefulSet": "/apis/apps/v1/namespaces/%s/statefulsets/",
+	"Job": "/apis/batch/v1/namespaces/%s/jobs/", "CronJob": "/apis/batch/v1/namespaces/%s/cronjobs/",
 }
 
 // apply is kubectl apply -f of a text.
@@ -136,7 +139,7 @@ func (a *api) apply(t *testing.T, text string) {
 		path += o.Metadata.Name
 		a.do(t, http.MethodPatch, path+"?fieldManager=kubectl", doc)
 		t.Cleanup(func() {
-			if answer, err := a.send(context.Background(), http.MethodDelete, path, ""); err != nil {
+			if answer, err := a.send(context.Background(), http.MethodDelete, path+"?propagationPolicy=Background", ""); err != nil {
 				t.Error(err)
 			} else {
 				_ = answer.Body.Close() // that it is gone is looked at when its namespace goes
