@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"perflab/internal/candidate"
+	"perflab/internal/lab/prediction"
 	"perflab/internal/outcome"
 	"perflab/internal/result"
 	"perflab/internal/study"
@@ -118,8 +119,8 @@ func (l *session) predictedStep(p tune.Predictor, field *candidate.Field) bool {
 // predictedBehind reports whether the baseline is predicted to fall behind what is offered, so
 // that the rate does not bound what others may gain.
 func (l *session) predictedBehind(p tune.Predictor, offers []study.Offer) bool {
-	f, ok := p.(*replayPredictor)
-	return ok && slices.ContainsFunc(offers, func(o study.Offer) bool { return f.behind(l.BaselineConfig(), o.Workload) })
+	f, ok := p.(*prediction.Predictor)
+	return ok && slices.ContainsFunc(offers, func(o study.Offer) bool { return f.Behind(l.BaselineConfig(), o.Workload) })
 }
 
 // doubts are why the launches can hardly tell configurations apart: as the baseline's first
@@ -178,24 +179,13 @@ const (
 // keptUp reports whether a run answered its requests as they came: nothing waited longer and longer.
 func (m *factsMaker) keptUp(s result.Summary) bool {
 	rate, done := s.Figures["request_rate"], s.Figures["request_throughput"]
-	if !(rate > 0 && done > 0) || saturated(s) {
+	if !(rate > 0 && done > 0) || outcome.Saturated(s) {
 		return false
 	}
 	if strings.HasPrefix(m.Metric.Name, "request_goodput") && s.Figures["request_goodput"] < (1-almostAll)*done {
 		return false // its bounds are missed: there is something to gain
 	}
 	return s.Figures["completed"] >= enoughCalls || done >= (1-almostAll)*rate
-}
-
-// saturated reports whether a run fell behind its rate, for want of the server or of its limit on
-// concurrency.
-func saturated(s result.Summary) bool {
-	for _, name := range []string{result.CheckSaturation, result.CheckLimit} {
-		if c, _ := s.Verdict.Check(name); c.Status.WorseThan(result.Sound) {
-			return true
-		}
-	}
-	return false
 }
 
 // isBase reports whether a trial measured the baseline.

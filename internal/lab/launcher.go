@@ -322,7 +322,7 @@ func (l *launcher) nodes() []cluster.Node {
 		return []cluster.Node{n}
 	}
 	if l.Runtime.Kind == study.Kubernetes && l.Hardware.Nodes > 1 { // which they are the cluster decides
-		return l.unnamed()
+		return unnamed(l.Study)
 	}
 	if l.Runtime.Kind != study.SSH {
 		if l.ground.pool.Devices == nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"perflab/internal/bench"
+	"perflab/internal/lab/prediction"
 	"perflab/internal/outcome"
 	simulated "perflab/internal/replay"
 	"perflab/internal/result"
@@ -82,7 +83,7 @@ func TestLearn(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := newSession(s, Options{Predictor: slowSite{}})
-	p := l.predictor(t.Context()).(*replayPredictor)
+	p := l.predictor(t.Context()).(*prediction.Predictor)
 	base := s.BaselineConfig()
 	others := []tune.Config{base, maps.Clone(base), maps.Clone(base), maps.Clone(base)}
 	others[1]["max_num_seqs"] = "32"
@@ -103,8 +104,11 @@ func TestLearn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	part := p.load("a")
-	figures, err := measuredFigures(t.Context(), bench.Prediction{Config: pl.Config, Replicas: pl.Replicas, Workload: part.w, Tokenizer: part.tok, Engine: func(map[string]float64) {}})
+	w, tok, err := bench.OpenPredicted(s.WorkloadSpec("a", 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	figures, err := measuredFigures(t.Context(), bench.Prediction{Config: pl.Config, Replicas: pl.Replicas, Workload: w, Tokenizer: tok, Engine: func(map[string]float64) {}})
 	if err != nil {
 		t.Fatal(err)
 	}

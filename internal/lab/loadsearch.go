@@ -26,7 +26,7 @@ func (ev *evaluation) runLoadSearch(ctx context.Context, b bench.Runner, f *stud
 	plan := bench.NewFindMax(f.Options(slos, ev.p.Share))
 	runs := map[string]*measuredRun{} // by the point's directory
 	s := bench.Series{
-		Bench: b, Kind: bench.KindFindMax, Plan: plan, SLOs: slos, MaxErrors: 1 - minSuccess, RunOne: runOnce,
+		Bench: b, Kind: bench.KindFindMax, Plan: plan, SLOs: slos, MaxErrors: 1 - outcome.MinSuccess, RunOne: runOnce,
 		OnStart: func(step bench.Step, progress *load.Progress) {
 			ev.watch.change(func(s *Status) { s.Progress, s.Detail = progress, step.Load.String() })
 		},

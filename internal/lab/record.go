@@ -15,7 +15,6 @@ import (
 	"perflab/internal/engine/logs"
 	"perflab/internal/outcome"
 	"perflab/internal/redact"
-	"perflab/internal/result"
 	"perflab/internal/tune"
 )
 
@@ -42,7 +41,7 @@ type trialRecord struct {
 func (t *trialRecord) observation() tune.Observation {
 	o := tune.Observation{Trial: t.ID, Status: t.Status, Reason: t.Reason, Seconds: t.GPUSeconds / float64(t.GPUs), Within: t.Within, Moves: t.Moves}
 	for i, r := range t.Runs {
-		if status, _ := judgeRun(r.Workload, r.Summary); i > 0 && status != tune.Measured {
+		if status, _ := outcome.JudgeRun(r.Workload, r.Summary); i > 0 && status != tune.Measured {
 			continue // its trial stands, but these are no figures to decide by
 		}
 		if o.Figures == nil {
@@ -70,7 +69,7 @@ type refusal struct {
 
 // broken reports whether the calls of a run failed as those of a dead engine do.
 func (r *measuredRun) broken() bool {
-	status, _ := judgeRun(r.Workload, r.Summary)
+	status, _ := outcome.JudgeRun(r.Workload, r.Summary)
 	return status == tune.Failed
 }
 
@@ -108,7 +107,7 @@ func (t *trialRecord) take(run *measuredRun) bool {
 			t.Notes = append(t.Notes, note)
 		}
 	}
-	status, reason := judgeRun(run.Workload, run.Summary)
+	status, reason := outcome.JudgeRun(run.Workload, run.Summary)
 	switch {
 	case status == tune.Measured:
 		return true
@@ -200,34 +199,3 @@ func (t *trialRecord) addAnswerFigures(figures map[string]map[string]float64) {
 	maps.Copy(both, t.AnswerFigures)
 	figures[first] = both
 }
-
-// judgeRun decides whether a run may be told to the strategy. A server that
-// answers every request of a workload with an HTTP error (prompts longer than
-// it takes, say) cannot serve it in this configuration.
-func judgeRun(name string, s result.Summary) (status, reason string) {
-	if failures, ok := s.Verdict.Check("failures"); ok && s.Figures["completed"] == 0 {
-		if len(s.Failures) == 1 && s.Failures[result.HTTPStatus] > 0 {
-			return tune.Refused, name + ": " + failures.Text
-		}
-		return tune.Failed, name + ": " + failures.Text
-	}
-	if s.Verdict.Status == result.Voided && !failedCalls(s) {
-		return tune.Void, fmt.Sprintf("%s: %s", name, s.Verdict.Why())
-	}
-	if rate, ok := s.Figures["success_rate"]; !ok || rate < minSuccess {
-		return tune.Failed, fmt.Sprintf("%s: %.0f of %.0f calls failed", name, s.Figures["failed"], s.Figures["failed"]+s.Figures["completed"])
-	}
-	return tune.Measured, ""
-}
-
-// failedCalls reports whether it is calls that failed which make a run void, and
-// nothing of the measurement: another run of the same configuration fails too.
-func failedCalls(s result.Summary) bool {
-	return !slices.ContainsFunc(s.Verdict.Checks, func(c result.Check) bool {
-		return c.Status == result.Voided && c.Name != result.CheckFailures
-	})
-}
-
-// minSuccess is the share of calls that must succeed for a run's throughput
-// to be comparable with another's.
-const minSuccess = 0.99

@@ -8,6 +8,7 @@ import (
 	"perflab/internal/candidate"
 	"perflab/internal/deploy"
 	"perflab/internal/durable"
+	"perflab/internal/lab/prediction"
 	"perflab/internal/outcome"
 	"perflab/internal/redact"
 	"perflab/internal/result"
@@ -123,3 +124,16 @@ func (l *session) awaitEngineDeath(ctx context.Context, err error) error {
 // deathNotice is how much later than its clients we may learn that an engine
 // has ended: connections break first.
 const deathNotice = 2 * time.Second
+
+// predictor predicts for the study's search, and nothing where nobody can.
+func (l *session) predictor(ctx context.Context) tune.Predictor {
+	if l.Predictor == nil || l.Strategy != study.Race {
+		return study.NoPredictor{}
+	}
+	return prediction.New(ctx, l.Study, l.Predictor, func() {
+		l.watch.change(func(s *Status) {
+			s.Phase, s.Workload, s.Progress = PhaseRanking, "", nil
+			s.Ranked++
+		})
+	})
+}

@@ -76,7 +76,7 @@ const manifestFile = "start.yaml"
 // a router whose image is not named, the trial goes without.
 func (ev *evaluation) writeManifests() error {
 	comment := fmt.Sprintf("Trial %d of study %s: %s", ev.p.Trial, ev.Name, ev.p.Label)
-	text, err := ev.engines.manifests(ev.config, comment, render.ObjectName(fmt.Sprintf("%s-%d", ev.Name, ev.p.Trial)),
+	text, err := manifests(ev.Study, ev.config, comment, render.ObjectName(fmt.Sprintf("%s-%d", ev.Name, ev.p.Trial)),
 		bench.Command(ev.servedName(), ev.Bench.Backend, ev.Bench.Cache, ev.WorkloadSpec(ev.Workloads[0].Name, 0)))
 	if err != nil {
 		ev.t.note("How to start it by hand is not written down: %v.", err)
@@ -88,17 +88,17 @@ func (ev *evaluation) writeManifests() error {
 }
 
 // manifests are those of a configuration, as perflab render writes them.
-func (l *launcher) manifests(c study.Configuration, comment, name, benchCommand string) (string, error) {
-	k := l.Cluster(c.Command.Engine)
-	nodes := max(l.Hardware.Nodes, 1)
-	site := render.Site{GPUs: l.Hardware.GPUs / nodes, Nodes: nodes, Method: l.Runtime.Spread, Pods: k.Pods, Images: []string{k.Image}}
+func manifests(s *study.Study, c study.Configuration, comment, name, benchCommand string) (string, error) {
+	k := s.Cluster(c.Command.Engine)
+	nodes := max(s.Hardware.Nodes, 1)
+	site := render.Site{GPUs: s.Hardware.GPUs / nodes, Nodes: nodes, Method: s.Runtime.Spread, Pods: k.Pods, Images: []string{k.Image}}
 	for _, f := range render.Formats() {
 		if f.Name == render.KubernetesFormat {
 			site.Format = f
 		}
 	}
 	p, err := site.Plan(render.Configuration{
-		Label: c.Command.Engine, Name: name, Command: keyInEnv(c.Command), GPU: l.Accelerator, World: max(c.Config.GPUs, 1), Bench: benchCommand, Notes: []string{comment},
+		Label: c.Command.Engine, Name: name, Command: keyInEnv(c.Command), GPU: s.Accelerator, World: max(c.Config.GPUs, 1), Bench: benchCommand, Notes: []string{comment},
 	})
 	if err != nil {
 		return "", err
@@ -118,7 +118,7 @@ func (l *launcher) byHand(ctx context.Context, c study.Configuration) (render.Pl
 		return p, err
 	}
 	if l.Hardware.Nodes > 1 && !l.Runtime.StartsEngines() { // what stands in for all of them runs here
-		places, _ = cluster.Place(l.unnamed(), max(c.Config.GPUs, 1), nil)
+		places, _ = cluster.Place(unnamed(l.Study), max(c.Config.GPUs, 1), nil)
 		if len(places) == 0 {
 			return p, &engine.Rejection{Rule: "gpus", Reason: fmt.Sprintf("%d GPUs a replica cannot be had of %s", c.Config.GPUs, l.HardwareText(""))}
 		}
@@ -142,28 +142,28 @@ func (l *launcher) byHand(ctx context.Context, c study.Configuration) (render.Pl
 	p.Spec.Replicas, err = l.replicas(cmd, places)
 	for i := range p.Spec.Replicas {
 		r := &p.Spec.Replicas[i]
-		r.Argv = l.inDir(r.Argv)
+		r.Argv = inDir(l.Runtime.Dir, r.Argv)
 		for j := range r.Peers {
-			r.Peers[j].Argv = l.inDir(r.Peers[j].Argv)
+			r.Peers[j].Argv = inDir(l.Runtime.Dir, r.Peers[j].Argv)
 		}
 	}
 	return p, err
 }
 
 // inDir is a command in the directory that the study has for its engines.
-func (l *launcher) inDir(argv []string) []string {
-	if l.Runtime.Dir == "" {
+func inDir(dir string, argv []string) []string {
+	if dir == "" {
 		return argv
 	}
-	return append([]string{"env", "-C", l.Runtime.Dir}, argv...)
+	return append([]string{"env", "-C", dir}, argv...)
 }
 
 // unnamed are as many machines as the study has, whose names and addresses it does not tell.
-func (l *launcher) unnamed() []cluster.Node {
+func unnamed(s *study.Study) []cluster.Node {
 	var out []cluster.Node
-	for i := range l.Hardware.Nodes {
+	for i := range s.Hardware.Nodes {
 		name := fmt.Sprintf("node-%d", i)
-		out = append(out, cluster.Node{Name: name, Addr: render.Addr(name), Devices: cluster.Devices(l.Hardware.GPUs / l.Hardware.Nodes)})
+		out = append(out, cluster.Node{Name: name, Addr: render.Addr(name), Devices: cluster.Devices(s.Hardware.GPUs / s.Hardware.Nodes)})
 	}
 	return out
 }

@@ -25,6 +25,9 @@ type Status struct {
 	Progress *load.Progress // of the run under way, nil between runs
 }
 
+// PhaseRanking is when figures of configurations are predicted.
+const PhaseRanking = "ranking"
+
 // phaseEnded is the phase of a machine whose trial has ended while others go on.
 const phaseEnded = "ended"
 

@@ -19,6 +19,7 @@ import (
 	"perflab/internal/engine"
 	"perflab/internal/engine/advice"
 	"perflab/internal/load"
+	"perflab/internal/outcome"
 	"perflab/internal/result"
 	"perflab/internal/rundir"
 	"perflab/internal/study"
@@ -225,10 +226,10 @@ func (ev *evaluation) runOne(ctx context.Context, la *launch, d deploy.Deploymen
 		if err != nil && !isDiskError(err) || err == nil && run.broken() {
 			err = ev.awaitEngineDeath(ctx, err)
 		}
-		if err != nil || run.Summary.Verdict.Status != result.Voided || failedCalls(run.Summary) || try == voidRetries || run.Search != nil {
+		if err != nil || run.Summary.Verdict.Status != result.Voided || outcome.FailedCalls(run.Summary) || try == voidRetries || run.Search != nil {
 			return run, err
 		}
-		if status, _ := judgeRun(name, run.Summary); status == tune.Refused {
+		if status, _ := outcome.JudgeRun(name, run.Summary); status == tune.Refused {
 			return run, nil
 		}
 		if err := ev.studyDir.journal.Note(journal.KindInfra, ev.p.Trial, ev.Options.Secrets.Text("void, measured again: "+run.Summary.Verdict.Why())); err != nil {

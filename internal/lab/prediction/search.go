@@ -1,10 +1,11 @@
-package lab
+package prediction
 
 import (
 	"context"
 	"maps"
 
 	"perflab/internal/bench"
+	"perflab/internal/outcome"
 	"perflab/internal/result"
 	"perflab/internal/study"
 )
@@ -16,8 +17,8 @@ const predictedSearchShare = 0.25
 // highest predicts a workload whose load is searched: the search itself, in virtual
 // time and under a part of the load. The figures are those at the edge, without a
 // goodput where the lowest load misses already.
-func (f *replayPredictor) highest(pl study.Configuration, name string, s *study.LoadSearch) (map[string]float64, error) {
-	slos := f.l.RunSLOs()
+func (f *Predictor) highest(pl study.Configuration, name string, s *study.LoadSearch) (map[string]float64, error) {
+	slos := f.study.RunSLOs()
 	plan := bench.NewFindMax(s.Options(slos, predictedSearchShare))
 	facts := &bench.SeriesFacts{}
 	for {
@@ -33,7 +34,7 @@ func (f *replayPredictor) highest(pl study.Configuration, name string, s *study.
 			return nil, err
 		}
 		p := bench.Point{Load: step.Load, Offered: o.Header.Rate}
-		p.Judge(o, slos, 1-minSuccess)
+		p.Judge(o, slos, 1-outcome.MinSuccess)
 		facts.Points = append(facts.Points, p)
 		plan.Tell(p)
 	}
@@ -43,13 +44,13 @@ func (f *replayPredictor) highest(pl study.Configuration, name string, s *study.
 	if facts.Concluded() {
 		found.Load = facts.Max.Load.Value
 	}
-	found.AddFigures(figures, f.l.AllocatedGPUs())
+	found.AddFigures(figures, f.study.AllocatedGPUs())
 	return figures, nil
 }
 
 // point is a workload under one load, opened once for all configurations.
-func (f *replayPredictor) point(name string, step bench.Step) *predictedLoad {
-	spec := step.Load.Apply(f.l.WorkloadSpec(name, 0)).Sized(step.Requests)
+func (f *Predictor) point(name string, step bench.Step) *predictedLoad {
+	spec := step.Load.Apply(f.study.WorkloadSpec(name, 0)).Sized(step.Requests)
 	at := name + " " + step.Load.String()
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -1,4 +1,4 @@
-package lab
+package prediction
 
 import (
 	"maps"
@@ -15,9 +15,9 @@ const mostLearnedTokens = 10_000_000
 
 // Learn corrects predictions by figures of a configuration, where the study's predictor can. A
 // load that is searched is another one at each of its steps, and tells nothing here.
-func (f *replayPredictor) Learn(c tune.Config, figures map[string]map[string]float64) bool {
+func (f *Predictor) Learn(c tune.Config, figures map[string]map[string]float64) bool {
 	p, ok := f.by.(bench.Learner)
-	plan, err := f.l.Configure(c, study.Installed{})
+	plan, err := f.study.Configure(c, study.Installed{})
 	if !ok || err != nil || plan.Engine.Outlined(plan.Config.GPU) || f.stopped() {
 		return false
 	}
@@ -44,11 +44,11 @@ func (f *replayPredictor) Learn(c tune.Config, figures map[string]map[string]flo
 
 // sent is a workload of which so many requests were measured; nil where nothing can be learned
 // of it.
-func (f *replayPredictor) sent(name string, requests int) *predictedLoad {
-	if requests == 0 || f.l.LoadSearch(name) != nil {
+func (f *Predictor) sent(name string, requests int) *predictedLoad {
+	if requests == 0 || f.study.LoadSearch(name) != nil {
 		return nil
 	}
-	spec := f.l.WorkloadSpec(name, 0)
+	spec := f.study.WorkloadSpec(name, 0)
 	if spec.UntilPrecision != "" {
 		spec.UntilPrecision, spec.UntilMetric = "", ""
 		spec = spec.Sized(requests)
@@ -63,4 +63,4 @@ func (f *replayPredictor) sent(name string, requests int) *predictedLoad {
 	return &predictedLoad{w: w, tok: tok}
 }
 
-var _ tune.Learner = (*replayPredictor)(nil)
+var _ tune.Learner = (*Predictor)(nil)

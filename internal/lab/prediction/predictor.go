@@ -1,4 +1,12 @@
-package lab
+// Package prediction predicts the figures of a study's configurations for its search, by replays of parts of its loads in
+// virtual time, and learns of what was launched.
+//
+//	p := prediction.New(ctx, study, replay.Predictor{}, func() { ranked++ })
+//	figures, ok := p.Predict(config, "chat")
+//
+// Invariant: what is predicted follows from the study file and from what Learn was told, so that a study that is resumed
+// predicts what it did. Absent: how a run is predicted, which a bench.Predictor does.
+package prediction
 
 import (
 	"context"
@@ -8,6 +16,7 @@ import (
 
 	"perflab/internal/bench"
 	"perflab/internal/engine"
+	"perflab/internal/outcome"
 	"perflab/internal/study"
 	"perflab/internal/tune"
 	"perflab/internal/workload"
@@ -24,14 +33,12 @@ const (
 	predictedTokens      = 600000 // of prompts and answers, in between
 )
 
-// PhaseRanking is when figures of configurations are predicted, as shown in Status.
-const PhaseRanking = "ranking"
-
-// replayPredictor is a tune.Predictor by replays in virtual time. Configurations are
+// Predictor is a tune.Predictor by replays in virtual time. Configurations are
 // those of the study file alone, so that a study that is resumed predicts what
 // it did before. What it learns is what the journal holds.
-type replayPredictor struct {
-	l           *session
+type Predictor struct {
+	study       *study.Study
+	ranked      func()                    // told of each configuration that was predicted
 	by          bench.Predictor           // that of the study, or what it has learned
 	ctx         context.Context           // of the search: an interface of tune cannot pass it
 	stopped     func() bool               // the study was interrupted: a search that ranks ends at once
@@ -48,20 +55,17 @@ type predictedLoad struct {
 	err error // it cannot be replayed
 }
 
-// predictor predicts for the study's search, and nothing where nobody can.
-func (l *session) predictor(ctx context.Context) tune.Predictor {
-	if l.Predictor == nil || l.Strategy != study.Race {
-		return study.NoPredictor{}
-	}
-	return &replayPredictor{
-		l: l, by: l.Predictor, loads: map[string]*predictedLoad{}, predictions: map[string]map[string]float64{}, fell: map[string]bool{},
+// New predicts for a study by a predictor of runs, until ctx ends, and tells of each configuration.
+func New(ctx context.Context, s *study.Study, by bench.Predictor, ranked func()) *Predictor {
+	return &Predictor{
+		study: s, ranked: ranked, by: by, loads: map[string]*predictedLoad{}, predictions: map[string]map[string]float64{}, fell: map[string]bool{},
 		ctx:     ctx,
 		stopped: func() bool { return ctx.Err() != nil },
 	}
 }
 
 // Predict replays a part of a workload on a configuration, once.
-func (f *replayPredictor) Predict(c tune.Config, name string) (map[string]float64, bool) {
+func (f *Predictor) Predict(c tune.Config, name string) (map[string]float64, bool) {
 	at := predictionKey(c, name)
 	f.mu.Lock()
 	figures, known := f.predictions[at]
@@ -75,17 +79,14 @@ func (f *replayPredictor) Predict(c tune.Config, name string) (map[string]float6
 		f.predictions[at] = figures
 		f.mu.Unlock()
 		if figures != nil { // of an engine that is not modelled nothing is predicted
-			f.l.watch.change(func(s *Status) {
-				s.Phase, s.Workload, s.Progress = PhaseRanking, "", nil
-				s.Ranked++
-			})
+			f.ranked()
 		}
 	}
 	return figures, figures != nil
 }
 
 // PredictAll replays a part of a workload on several configurations, on every core.
-func (f *replayPredictor) PredictAll(of []tune.Config, name string) {
+func (f *Predictor) PredictAll(of []tune.Config, name string) {
 	bench.OnEveryCore(len(of), func(i int) { f.Predict(of[i], name) })
 }
 
@@ -93,57 +94,57 @@ func (f *replayPredictor) PredictAll(of []tune.Config, name string) {
 func predictionKey(c tune.Config, workload string) string {
 	key, err := json.Marshal(c)
 	if err != nil {
-		panic("lab: encode a configuration: " + err.Error()) // a map of texts
+		panic("prediction: encode a configuration: " + err.Error()) // a map of texts
 	}
 	return workload + " " + string(key)
 }
 
-// behind reports whether a configuration is predicted to fall behind the rate of a workload.
-func (f *replayPredictor) behind(c tune.Config, workload string) bool {
+// Behind reports whether a configuration is predicted to fall behind the rate of a workload.
+func (f *Predictor) Behind(c tune.Config, workload string) bool {
 	f.Predict(c, workload)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.fell[predictionKey(c, workload)]
 }
 
-func (f *replayPredictor) replay(c tune.Config, name string) (map[string]float64, error) {
-	pl, err := f.l.Configure(c, study.Installed{})
+func (f *Predictor) replay(c tune.Config, name string) (map[string]float64, error) {
+	pl, err := f.study.Configure(c, study.Installed{})
 	if err != nil {
 		return nil, err
 	}
 	if pl.Engine.Outlined(pl.Config.GPU) {
 		return nil, engine.ErrMeasuredOnly
 	}
-	if s := f.l.LoadSearch(name); s != nil {
+	if s := f.study.LoadSearch(name); s != nil {
 		return f.highest(pl, name, s)
 	}
 	o, err := f.once(pl, name, f.load(name))
 	if err != nil {
 		return nil, err
 	}
-	if status, why := judgeRun(name, o.Summary); status != tune.Measured {
+	if status, why := outcome.JudgeRun(name, o.Summary); status != tune.Measured {
 		return nil, fmt.Errorf("predicted: %s", why)
 	}
 	f.mu.Lock()
-	f.fell[predictionKey(c, name)] = saturated(o.Summary)
+	f.fell[predictionKey(c, name)] = outcome.Saturated(o.Summary)
 	f.mu.Unlock()
 	return o.Summary.Figures, nil
 }
 
 // once replays a part of a workload on a plan.
-func (f *replayPredictor) once(pl study.Configuration, name string, part *predictedLoad) (*bench.Outcome, error) {
+func (f *Predictor) once(pl study.Configuration, name string, part *predictedLoad) (*bench.Outcome, error) {
 	if part.err != nil {
 		return nil, part.err
 	}
 	b := bench.Runner{Spec: bench.Spec{
-		Targets: []string{}, Backend: f.l.Bench.Backend, Model: pl.Config.ServedName, Workload: part.w.Spec(),
-		Goodput: f.l.Bench.Goodput, Percentiles: f.l.Percentiles(), Price: f.l.Hardware.Price, GPUs: f.l.AllocatedGPUs(),
+		Targets: []string{}, Backend: f.study.Bench.Backend, Model: pl.Config.ServedName, Workload: part.w.Spec(),
+		Goodput: f.study.Bench.Goodput, Percentiles: f.study.Percentiles(), Price: f.study.Hardware.Price, GPUs: f.study.AllocatedGPUs(),
 	}, Name: name}
 	return b.Predict(f.ctx, f.by, bench.Prediction{Config: pl.Config, Replicas: pl.Replicas, Workload: part.w, Tokenizer: part.tok})
 }
 
 // load is the first requests of a workload, opened once.
-func (f *replayPredictor) load(name string) *predictedLoad {
+func (f *Predictor) load(name string) *predictedLoad {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if p, ok := f.loads[name]; ok {
@@ -151,7 +152,7 @@ func (f *replayPredictor) load(name string) *predictedLoad {
 	}
 	p := &predictedLoad{}
 	f.loads[name] = p
-	spec := f.l.WorkloadSpec(name, 0)
+	spec := f.study.WorkloadSpec(name, 0)
 	spec.UntilPrecision, spec.UntilMetric = "", "" // a prediction has all of its requests at once
 	if p.w, p.tok, p.err = bench.OpenPredicted(spec); p.err != nil {
 		return p
@@ -170,4 +171,4 @@ func (f *replayPredictor) load(name string) *predictedLoad {
 	return p
 }
 
-var _ tune.Parallel = (*replayPredictor)(nil)
+var _ tune.Parallel = (*Predictor)(nil)
