@@ -59,7 +59,10 @@ func newPods(t *testing.T) *pods {
 	if err := os.WriteFile(filepath.Join(bin, "perflab"), fmt.Appendf(nil, "#!/bin/sh\nPERFLAB_TEST_MAIN=1 exec %s \"$@\"\n", self), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH")) // of containers too
+	for _, ref := range []string{"any", "vllm/vllm-openai:v0.11.0", "registry.example/vllm:v1", "registry.example/perflab:v1"} {
+		c.Image(ref, kubetest.Image{Programs: bin})
+	}
+	c.Image("perflab:latest", kubetest.Image{Programs: bin, Entrypoint: []string{"perflab"}})
 	if err := os.Symlink(self, filepath.Join(bin, routerName)); err != nil {
 		t.Fatal(err)
 	}
@@ -248,6 +251,7 @@ var small = strings.NewReplacer("num_prompts: 2000", "num_prompts: 20", "random_
 // TestKubernetesDocument runs the commands of docs/kubernetes.md in their order, perflab's as the
 // account that the Role is for: from an empty namespace to a study of six launches, which leaves nothing.
 func TestKubernetesDocument(t *testing.T) {
+	t.Parallel()
 	p := newPods(t)
 	if err := os.Mkdir(filepath.Join(p.dir, "examples"), 0o755); err != nil {
 		t.Fatal(err)
@@ -386,6 +390,7 @@ const sequences = "{label: s1, set: {max_num_seqs: 64}}, {label: s2, set: {max_n
 // TestKubernetesKilled: a study that is killed while a pod serves goes on, removes what its killed
 // part left, and ends as another does that runs in the same namespace.
 func TestKubernetesKilled(t *testing.T) {
+	t.Parallel()
 	p := newPods(t)
 	user := p.Kubeconfig(t, kubetest.Admin)
 	killed := p.clusterStudy(t, "killed", sequences, "")
@@ -441,6 +446,7 @@ func TestKubernetesKilled(t *testing.T) {
 // TestKubernetesLacks: what the cluster lacks ends a study in a sentence, before anything is made
 // there that would wait for it.
 func TestKubernetesLacks(t *testing.T) {
+	t.Parallel()
 	p := newPods(t)
 	user := p.Kubeconfig(t, kubetest.Admin)
 	for more, want := range map[string]string{
@@ -464,6 +470,7 @@ func TestKubernetesLacks(t *testing.T) {
 
 // TestKubernetesOverNodes: a replica that needs two nodes is a group of pods, measured at its leader.
 func TestKubernetesOverNodes(t *testing.T) {
+	t.Parallel()
 	p := newPods(t)
 	p.Node(t, "node-2", kubetest.Resources{"nvidia.com/gpu": "8"})
 	user := p.Kubeconfig(t, kubetest.Admin)
@@ -501,6 +508,7 @@ runtime: {kind: kubernetes, spread: native, kubernetes: {image: any, namespace: 
 // TestKubernetesApart: engines behind a router are containers of one pod, each begun in its turn and
 // with GPUs of its own.
 func TestKubernetesApart(t *testing.T) {
+	t.Parallel()
 	p := newPods(t)
 	user := p.Kubeconfig(t, kubetest.Admin)
 	path := filepath.Join(p.dir, "apart.yaml")

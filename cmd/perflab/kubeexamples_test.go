@@ -17,7 +17,6 @@ import (
 
 	"perflab/internal/cli"
 	"perflab/internal/study"
-	"perflab/internal/test/kubetest"
 )
 
 // bases are the directories of manifests that the project publishes.
@@ -93,6 +92,7 @@ func argsIn(v any, out *[][]string) {
 // TestKubernetesExamples: what the published manifests run is perflab's commands with flags that it has, the rights are what
 // perflab kube role prints, and the study of every night is right.
 func TestKubernetesExamples(t *testing.T) {
+	t.Parallel()
 	var calls [][]string
 	for _, base := range []string{"laboratory", "nightly"} {
 		for _, o := range manifestsOf(t, base) {
@@ -127,6 +127,7 @@ func TestKubernetesExamples(t *testing.T) {
 
 // TestKubernetesLaboratory: a cluster takes all objects of the laboratory and of the study of every night.
 func TestKubernetesLaboratory(t *testing.T) {
+	t.Parallel()
 	p := newPods(t)
 	for _, base := range []string{"laboratory", "nightly"} {
 		for _, o := range manifestsOf(t, base) {
@@ -144,8 +145,8 @@ func TestKubernetesLaboratory(t *testing.T) {
 // TestKubernetesNightly runs what the CronJob would at night, with a study that needs no GPU: it measures into the claim, and
 // the gate looks at what has come of it.
 func TestKubernetesNightly(t *testing.T) {
+	t.Parallel()
 	p := newPods(t)
-	p.Image("perflab:latest", kubetest.Image{Entrypoint: []string{"perflab"}})
 	results := t.TempDir()
 	p.Claim(t, p.namespace, "perflab-results", results)
 	for _, o := range []map[string]any{

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"perflab/internal/rundir"
+	"perflab/internal/test/kubetest"
 )
 
 // insideStudy has four pods of an engine, and four agents that send them one load.
@@ -37,6 +38,7 @@ bench: {num_warmups: 0}
 // TestKubernetesLoad: agents in pods of the cluster send the load of a study to four pods of its engine, each request once,
 // at the pods' own addresses even where whoever leads gets there through the API server alone. Nothing stays.
 func TestKubernetesLoad(t *testing.T) {
+	t.Parallel()
 	p := newPods(t)
 	p.admin.apply(t, p.works(t, "", "kube", "role", "--agents", "--namespace", p.namespace))
 	user := p.Kubeconfig(t, p.Account(t, p.namespace, "perflab"))
@@ -83,8 +85,38 @@ func TestKubernetesLoad(t *testing.T) {
 	p.empty(t, user)
 }
 
-// begin starts a program that goes on until the test ends, and returns when it has said something.
-func begin(t *testing.T, cmd *exec.Cmd, line string) {
+// TestKubernetesAgents: perflab kube agents keeps agents in pods until an interrupt; a load by hand comes from them.
+func TestKubernetesAgents(t *testing.T) {
+	t.Parallel()
+	p := newPods(t)
+	hub := filepath.Join(p.dir, "fleet")
+	begin(t, perflabCommand(t, "fleet", "hub", "--dir", hub, "--listen", "127.0.0.1:0"), "Hub: ")
+	server := newHangingServer(t, 1000, true)
+	user := p.Kubeconfig(t, kubetest.Admin)
+	agents := p.command(t, user, "kube", "agents", "2", "--image", "registry.example/perflab:v1", "--cpu", "100m", "--memory", "64Mi",
+		"-n", p.namespace, "--hub", hub, "--agent-hub", "127.0.0.1")
+	said := begin(t, agents, "agents of the fleet in pods")
+	_, job, _ := strings.Cut(said, "--fleet ")
+	out, err := p.perflab(t, user, "bench", "--fleet", job, "--hub", hub, "--base-url", server.URL, "--model", "m", "--num-prompts", "20", "--num-warmups", "0",
+		"--random-input-len", "8", "--random-output-len", "2", "--telemetry", "off", "--out", "run")
+	r, rerr := rundir.OpenRun(filepath.Join(p.dir, "run"))
+	if rerr != nil {
+		t.Fatalf("%v, %v\n%s", err, rerr, out)
+	}
+	if got := indices(r); len(got) != 20 || r.Header.Fleet == nil || len(r.Header.Fleet.Agents) != 2 {
+		t.Errorf("%d calls came back from %+v\n%s", len(got), r.Header.Fleet, out)
+	}
+	if err := agents.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if err := agents.Wait(); err != nil && agents.ProcessState.ExitCode() != 130 {
+		t.Errorf("interrupted: %v", err)
+	}
+	p.empty(t, user)
+}
+
+// begin starts a program that goes on until the test ends, and returns the line in which it says something.
+func begin(t *testing.T, cmd *exec.Cmd, line string) string {
 	t.Helper()
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -100,8 +132,9 @@ func begin(t *testing.T, cmd *exec.Cmd, line string) {
 	for s := bufio.NewScanner(out); s.Scan(); {
 		if strings.Contains(s.Text(), line) {
 			go func() { _, _ = io.Copy(io.Discard, out) }() // it must not wait for a reader
-			return
+			return s.Text()
 		}
 	}
 	t.Fatalf("%v never said %q", cmd.Args, line)
+	return ""
 }
