@@ -8,14 +8,21 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"fmt"
+	"io"
 	"math/big"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"perflab/internal/test/deploytest"
 )
 
 // natsd PORT CONF prepares an outside NATS server: the program of the module that perflab embeds a hub of, as
@@ -24,19 +31,109 @@ func natsd(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: natsd PORT CONF")
 	}
-	program := ts.MkAbs("bin/nats-server")
+	program, err := prepareNATS(ts.MkAbs("."), args[0], args[1])
+	ts.Check(err)
+	ts.Setenv("PATH", filepath.Dir(program)+string(os.PathListSeparator)+ts.Getenv("PATH"))
+}
+
+// prepareNATS does so in a directory, and gives the program.
+func prepareNATS(dir, port, conf string) (program string, err error) {
+	in := func(name string) string { return filepath.Join(dir, name) }
+	program = in("bin/nats-server")
 	if text, err := exec.Command("go", "build", "-o", program, "github.com/nats-io/nats-server/v2").CombinedOutput(); err != nil {
-		ts.Fatalf("build a NATS server: %v\n%s", err, text)
+		return "", fmt.Errorf("build a NATS server: %w\n%s", err, text)
 	}
-	ts.Check(certify(ts.MkAbs("cert.pem"), ts.MkAbs("key.pem")))
-	conf := fmt.Sprintf(`listen: "127.0.0.1:%s"
+	if err := certify(in("cert.pem"), in("key.pem")); err != nil {
+		return "", err
+	}
+	text := fmt.Sprintf(`listen: "127.0.0.1:%s"
 pid_file: %q
 tls { cert_file: %q, key_file: %q }
 jetstream { store_dir: %q, sync_interval: always }
 include keys/accounts.conf
-`, args[0], ts.MkAbs("nats.pid"), ts.MkAbs("cert.pem"), ts.MkAbs("key.pem"), ts.MkAbs("nats"))
-	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(conf), 0o600))
-	ts.Setenv("PATH", filepath.Dir(program)+string(os.PathListSeparator)+ts.Getenv("PATH"))
+`, port, in("nats.pid"), in("cert.pem"), in("key.pem"), in("nats"))
+	return program, os.WriteFile(in(conf), []byte(text), 0o600)
+}
+
+// TestServeOutside: a laboratory's server shows the agents of an outside NATS server, and says that nobody is invited from it.
+func TestServeOutside(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	first := deploytest.UnusedPorts(t, 2)
+	nats, lab := strconv.Itoa(first), strconv.Itoa(first+1)
+	in := func(args ...string) *exec.Cmd {
+		cmd := perflabCommand(t, args...)
+		cmd.Dir = dir
+		return cmd
+	}
+	if out, err := in("fleet", "accounts", "load-1", "--out", "keys").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	program, err := prepareNATS(dir, nats, "nats.conf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := exec.Command(program, "-c", "nats.conf")
+	server.Dir = dir
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = server.Process.Kill() // it may have ended
+		_ = server.Wait()         // it was killed
+	})
+	waitForFile(t, filepath.Join(dir, "nats.pid"))
+	at := []string{"--hub", "tls://127.0.0.1:" + nats, "--hub-ca", "cert.pem", "--hub-seed"}
+	begin(t, in(append([]string{"agent", "--name", "load-1", "--dir", "one"}, append(at, "keys/load-1.nk")...)...), "Agent load-1")
+	if err := os.Mkdir(filepath.Join(dir, "results"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	begin(t, in(append([]string{"serve", "results", "--listen", "127.0.0.1:" + lab}, append(at, "keys/leader.nk")...)...), "Fleet: at the NATS server")
+	ask := func(method, path string) (int, string) {
+		r, err := http.NewRequestWithContext(t.Context(), method, "http://127.0.0.1:"+lab+path, strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/json")
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		text, err := io.ReadAll(answer.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer.StatusCode, string(text)
+	}
+	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		_, text := ask(http.MethodGet, "/api/v1/fleet")
+		if strings.Contains(text, `"outside":true`) && strings.Contains(text, `"name":"load-1"`) {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("the fleet is %s", text)
+		}
+	}
+	if code, text := ask(http.MethodGet, "/fleet"); code != http.StatusOK || !strings.Contains(text, "meets at an outside NATS server") || strings.Contains(text, "Invite a machine") {
+		t.Errorf("the screen: %d\n%s", code, text)
+	}
+	if code, text := ask(http.MethodPost, "/api/v1/fleet/invitations"); code != http.StatusConflict || !strings.Contains(text, "perflab fleet accounts") {
+		t.Errorf("an invitation: %d %s", code, text)
+	}
+}
+
+// waitForFile waits until a file is there.
+func waitForFile(t *testing.T, path string) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		if _, err := os.Stat(path); err == nil {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%s was not made", path)
+		}
+	}
 }
 
 // certify makes a certificate for 127.0.0.1 that signs for itself.

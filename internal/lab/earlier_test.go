@@ -42,6 +42,7 @@ func reader(asked *int, likeness float64) func(*study.Study) ([]outcome.Earlier,
 // TestEarlierFrozen: what was read of earlier studies is kept. A study that goes on reads it
 // there, whatever has become of them, and refuses it changed.
 func TestEarlierFrozen(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "out")
 	asked, ended := 0, 0
 	ctx, stop := context.WithCancelCause(t.Context())

@@ -21,6 +21,7 @@ import (
 // TestRaceResumes: a race that is interrupted wherever it stands, also while it
 // ranks, goes on to the same end.
 func TestRaceResumes(t *testing.T) {
+	t.Parallel()
 	_, whole := tuned(t, fewArms, paced{})
 	s, err := study.Parse("t.yaml", []byte(fewArms))
 	if err != nil {
@@ -63,6 +64,7 @@ func TestRaceResumes(t *testing.T) {
 
 // TestSweepResumes: a study of several loads that is interrupted in the middle of a launch goes on to the same end.
 func TestSweepResumes(t *testing.T) {
+	t.Parallel()
 	_, whole := tuned(t, sweptArms, crossing{})
 	s, err := study.Parse("t.yaml", []byte(sweptArms))
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -59,6 +60,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	voidRetries = 10
+	_ = flag.Set("test.parallel", strconv.Itoa(max(4, runtime.GOMAXPROCS(0)))) // they wait for most of their time
 	flag.Parse()
 	if good == "" {
 		panic("the good study of package study is not there")
