@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"perflab/internal/expression"
 	"perflab/internal/result"
 )
 
@@ -25,7 +26,7 @@ func (c Condition) String() string { return c.text }
 // percentage with a sign a change, and anything else a value of the figure.
 func ParseCondition(s string) (Condition, error) {
 	c := Condition{text: strings.Join(strings.Fields(s), " ")}
-	e, ok := result.ParseExpression(s)
+	e, ok := expression.Parse(s)
 	if !ok {
 		return c, fmt.Errorf("condition %q has no limit: write it as p99_ttft_ms > 1.05x", s)
 	}
@@ -41,13 +42,13 @@ func ParseCondition(s string) (Condition, error) {
 	signed := strings.HasPrefix(e.Limit, "+") || strings.HasPrefix(e.Limit, "-")
 	switch {
 	case strings.HasSuffix(e.Limit, "x"), percent && signed:
-		if c.Limit, c.Relative = result.ParseRatio(e.Limit); !c.Relative {
+		if c.Limit, c.Relative = expression.Ratio(e.Limit); !c.Relative {
 			return c, fmt.Errorf("condition %q: the limit is no ratio above 0: write it as 1.05x or +5%%", s)
 		}
 	case percent && m.Unit != "ratio":
 		return c, fmt.Errorf("condition %q: write a change with its sign, +%s or -%s", s, e.Limit, e.Limit)
 	default:
-		if c.Limit, err = result.ParseLimit(e.Limit, m.Unit); err != nil {
+		if c.Limit, err = expression.Limit(e.Limit, m.Unit); err != nil {
 			return c, fmt.Errorf("condition %q: %w", s, err)
 		}
 	}

@@ -240,9 +240,10 @@ func runFacts(h result.Header, partial bool) []Fact {
 		{"Prefix cache policy", h.Cache}, {"Lengths counted by", h.CountedBy()},
 		{"Backend", h.Backend}, {"Targets", strings.Join(h.Targets, ", ")}, {"Serving command", h.Command},
 		{client, clientName(h)}, {"Stamps taken by", h.ClockText()},
-		{"Error of this client", selfChecked(h.SelfCheck)},
+		{"Error of this client", agents.SelfChecked(h.SelfCheck)},
 	}
-	f = append(f, podFacts(h.Pods)...)
+	nodes, images, gpus := agents.Pods(h.Pods)
+	f = append(f, Fact{"Pods on", nodes}, Fact{"Image of the pods", images}, Fact{"GPUs of the pods", gpus})
 	f = append(f, importedFacts(h)...)
 	if !h.Started.IsZero() {
 		f = append(f, Fact{"Started", h.Started.Format(time.RFC3339)})
@@ -256,29 +257,6 @@ func runFacts(h result.Header, partial bool) []Fact {
 		f = append(f, Fact{"Partial", "the run was stopped before its end"})
 	}
 	return slices.DeleteFunc(f, func(x Fact) bool { return x.Value == "" })
-}
-
-// podFacts say where the engine's pods ran, from which images and with which GPUs.
-func podFacts(pods []result.Pod) []Fact {
-	var images, gpus []string
-	for _, p := range pods {
-		if p.Image != "" && !slices.Contains(images, p.Image) {
-			images = append(images, p.Image)
-		}
-		gpus = append(gpus, p.GPUs...)
-	}
-	return []Fact{{"Pods on", result.PodsText(pods)}, {"Image of the pods", strings.Join(images, ", ")}, {"GPUs of the pods", strings.Join(gpus, ", ")}}
-}
-
-// selfChecked says how far the client's figures were from a server's truth.
-func selfChecked(c *result.SelfCheck) string {
-	if c == nil {
-		return ""
-	}
-	return fmt.Sprintf("stamps late by %.4g µs (p99 %.4g µs), mean TTFT off by %+.4g ms, p99 ITL by %+.4g ms, sends late by %.4g µs (p99 %.4g µs); "+
-		"self-check of %s with %d streams at %.4g events/s, one core full at %.4g events/s",
-		c.ArrivalP50, c.ArrivalP99, c.TTFTError, c.ITLError, c.SendP50, c.SendP99,
-		c.Taken.Format(time.DateOnly), c.Streams, c.EventRate, c.MaxEvents)
 }
 
 // believable says what a verdict means.

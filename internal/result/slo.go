@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"perflab/internal/expression"
 )
 
 // SLO is one bound on a metric. No data never passes.
@@ -19,7 +21,7 @@ type SLO struct {
 // be written ("2000 tok/s"). The metric is stored under its full name and the
 // limit in its unit.
 func ParseSLO(s string) (SLO, error) {
-	e, ok := ParseExpression(s)
+	e, ok := expression.Parse(s)
 	if name, named := strings.CutPrefix(strings.TrimSpace(s), presetPrefix+":"); named && !ok {
 		p, err := findPreset(name)
 		if err != nil {
@@ -34,7 +36,7 @@ func ParseSLO(s string) (SLO, error) {
 	if err != nil {
 		return SLO{}, fmt.Errorf("SLO %q: %w", s, err)
 	}
-	limit, err := ParseLimit(e.Limit, m.Unit)
+	limit, err := expression.Limit(e.Limit, m.Unit)
 	if err != nil {
 		return SLO{}, fmt.Errorf("SLO %q: %w", s, err)
 	}
@@ -65,7 +67,7 @@ func ParseGoodput(s string) ([]SLO, error) {
 		if !slices.Contains(goodputBounds, name) {
 			return nil, fmt.Errorf("goodput bound %q: a call has %s", part, strings.Join(goodputBounds, ", "))
 		}
-		v, err := ParseLimit(limit, "ms")
+		v, err := expression.Limit(limit, "ms")
 		if err != nil {
 			return nil, fmt.Errorf("goodput bound %q: %w", part, err)
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"perflab/internal/expression"
 	"perflab/internal/result"
 	"perflab/internal/tune"
 )
@@ -22,7 +23,7 @@ type Bound struct {
 // "success_rate >= baseline - 1pt". "accuracy >= baseline - 2pt" is the margin
 // of the guard on answers: its Limit is -0.02.
 func ParseBound(text string) (Bound, error) {
-	e, ok := result.ParseExpression(text)
+	e, ok := expression.Parse(text)
 	if !ok {
 		e.Name = strings.TrimSpace(text)
 	}
@@ -48,7 +49,7 @@ func errAccuracy(text string) error {
 }
 
 // relative parses what stands behind "baseline".
-func relative(text string, e result.Expression) (Bound, error) {
+func relative(text string, e expression.Bound) (Bound, error) {
 	rest := strings.TrimSpace(strings.TrimPrefix(e.Limit, baselineWord))
 	sign := 1.0
 	if amount, minus := strings.CutPrefix(rest, "-"); minus {
@@ -75,7 +76,7 @@ func relative(text string, e result.Expression) (Bound, error) {
 		return b, nil
 	case strings.HasSuffix(rest, "%"):
 		var ok bool
-		if b.Limit, ok = result.ParseRatio(map[float64]string{1: "+", -1: "-"}[sign] + rest); !ok {
+		if b.Limit, ok = expression.Ratio(map[float64]string{1: "+", -1: "-"}[sign] + rest); !ok {
 			return Bound{}, errRelative(text)
 		}
 		return b, nil
@@ -87,7 +88,7 @@ func relative(text string, e result.Expression) (Bound, error) {
 		b.Of, b.Limit = tune.Plus, sign*v
 		return b, nil
 	}
-	v, err := result.ParseLimit(rest, m.Unit)
+	v, err := expression.Limit(rest, m.Unit)
 	if err != nil || v < 0 {
 		return Bound{}, errRelative(text)
 	}

@@ -1,4 +1,5 @@
-// Package agents shows the machines of a fleet that sent a load, one row each.
+// Package agents shows the machines of a fleet that sent a load, one row each, and says in words how far a client and where
+// the pods of an engine are known.
 //
 //	k := agents.Table(header, summary)
 //

@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode"
 
+	"perflab/internal/expression"
 	"perflab/internal/result"
 	"perflab/internal/stat"
 )
@@ -323,7 +324,7 @@ func (t *term) takeNumber(v string, now time.Time) (why string) {
 	var err error
 	switch f := t.field; f.Type {
 	case Number:
-		t.from, err = result.ParseLimit(v, f.unit)
+		t.from, err = expression.Limit(v, f.unit)
 		if err == nil && f.unit == "" && !finite(v) {
 			err = fmt.Errorf("%q is no number", v)
 		}

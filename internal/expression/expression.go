@@ -1,4 +1,10 @@
-package result
+// Package expression reads bounds as people write them: of SLOs, of studies, of conditions.
+//
+//	e, ok := expression.Parse("p99_ttft_ms <= 500")
+//	limit, err := expression.Limit(e.Limit, "ms")
+//
+// Absent: what figures there are, and what is held against a bound.
+package expression
 
 import (
 	"fmt"
@@ -7,30 +13,30 @@ import (
 	"strings"
 )
 
-// Expression is a bound as it is written, its limit not yet read: SLOs, the
+// Bound is a bound as it is written, its limit not yet read: SLOs, the
 // bounds of a study and the conditions of a comparison are all of this form.
-type Expression struct {
+type Bound struct {
 	Name  string // of the figure: "p99_ttft"
 	Op    string // <= or >=; < and > mean the same, which no measured figure can tell apart
-	Limit string // "500", "0.5s"; see ParseLimit and ParseRatio
+	Limit string // "500", "0.5s", "1.05x": the functions Limit and Ratio read it
 }
 
-// ParseExpression takes "p99_ttft_ms <= 500" apart; ok is false where there is no
+// Parse takes "p99_ttft_ms <= 500" apart; ok is false where there is no
 // sign.
-func ParseExpression(s string) (e Expression, ok bool) {
+func Parse(s string) (e Bound, ok bool) {
 	i := strings.IndexAny(s, "<>")
 	if i < 0 {
 		return e, false
 	}
-	return Expression{
+	return Bound{
 		Name:  strings.TrimSpace(s[:i]),
 		Op:    s[i:i+1] + "=",
 		Limit: strings.TrimSpace(strings.TrimPrefix(s[i+1:], "=")),
 	}, true
 }
 
-// ParseLimit reads a number with an optional unit and converts it to unit.
-func ParseLimit(s, unit string) (float64, error) {
+// Limit reads a number with an optional unit and converts it to unit.
+func Limit(s, unit string) (float64, error) {
 	s = strings.TrimSpace(s)
 	written, factor := unit, 1.0
 	number := s
@@ -62,10 +68,10 @@ func ParseLimit(s, unit string) (float64, error) {
 	return v, nil
 }
 
-// ParseRatio reads a limit that is relative to another figure: "1.05x", or a
+// Ratio reads a limit that is relative to another figure: "1.05x", or a
 // change with its sign, "+5%". ok is false for what is written otherwise, and for
 // ratios that are not above 0 or that nobody means.
-func ParseRatio(s string) (ratio float64, ok bool) {
+func Ratio(s string) (ratio float64, ok bool) {
 	const absurd = 1e9
 	number, times := strings.CutSuffix(s, "x")
 	if !times {
