@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"cmp"
 	"iter"
 	"slices"
 	"time"
@@ -67,7 +68,7 @@ func Engine(spans iter.Seq2[otlp.Span, error], wanted map[string]bool) (map[stri
 	}
 	out := make(map[string]Times, len(found))
 	for id, of := range found {
-		slices.SortStableFunc(of, func(a, b otlp.Span) int { return int(min(max(a.Start-b.Start, -1), 1)) })
+		slices.SortStableFunc(of, func(a, b otlp.Span) int { return cmp.Compare(a.Start, b.Start) })
 		out[id] = timesOf(of)
 	}
 	return out, fault

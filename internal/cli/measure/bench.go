@@ -235,8 +235,7 @@ func (f *benchFlags) complete(fs *pflag.FlagSet) error {
 	}
 	note(f.series.parse(fs, &s.Workload))
 	note(flagset.FillWorkload(fs, &s.Workload, f.rate))
-	note(f.request(fs))
-	note(f.spans.parse(fs, s))
+	note(errors.Join(f.request(fs), f.spans.parse(fs, s)))
 	s.ReadyTimeout = time.Duration(f.readyS * float64(time.Second))
 	s.KeepText = f.detailed
 	var err error
