@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -17,13 +16,10 @@ import (
 // Each request carries a trace context of its own, which its call keeps, over the event loop and
 // over net/http; without the option there is none.
 func TestTraceparent(t *testing.T) {
-	var mu sync.Mutex
-	var got []string
+	got := make(chan string, 1) // what a request carried, before its answer
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)
-		mu.Lock()
-		got = append(got, strings.Join(r.Header.Values("Traceparent"), "+"))
-		mu.Unlock()
+		got <- strings.Join(r.Header.Values("Traceparent"), "+")
 		w.Header().Set("Content-Type", "text/event-stream")
 		io.WriteString(w, "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")
 	}))
@@ -34,16 +30,16 @@ func TestTraceparent(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got = nil
 			seen := map[string]bool{}
-			for i := range 3 {
+			for range 3 {
 				call := c.Send(t.Context(), time.Now(), workload.Request{Prompt: "Hello"})
 				if !call.OK() {
 					t.Fatalf("%s: %s", call.Class, call.Error)
 				}
-				sent, ok := otlp.ParseContext(got[i])
+				header := <-got
+				sent, ok := otlp.ParseContext(header)
 				if ok != on || sent.TraceID() != call.TraceID || sent.SpanID() != call.SpanID || on && seen[call.TraceID] {
-					t.Errorf("standard %v, on %v: the server got %q, the call has %s, %s", standard, on, got[i], call.TraceID, call.SpanID)
+					t.Errorf("standard %v, on %v: the server got %q, the call has %s, %s", standard, on, header, call.TraceID, call.SpanID)
 				}
 				seen[call.TraceID] = true
 			}
