@@ -26,7 +26,7 @@ var canaries = []string{
 	"env OPENAI_API_KEY", "env MY_API_TOKEN", "env HTTPS_PROXY", "env DATABASE_URL", "env PGPASS", "env KEYFILE_B64",
 	"flag --header Authorization", "flag --header X-Innocent", "flag --extra-body", "flag --metadata", "flag --label", "flag --endpoint", "flag --base-url", "flag --push", "flag --command",
 	"study engines.env name", "study engines.env URL", "study engines.flags", "study engines.file", "study comment", "study title",
-	"engine log", "engine usage error", "server error", "imported text", "imported JSON",
+	"engine log", "engine usage error", "server error", "imported text", "imported JSON", "flag --otlp", "env OTEL_EXPORTER_OTLP_HEADERS",
 }
 
 // canary is the value for a place: letters and digits, so that it is the same in JSON, HTML and URLs.
@@ -147,7 +147,8 @@ func TestCanary(t *testing.T) {
 	result := write("result.json", `{"date":"20260101-000000","model_id":"m","label":"hf_`+canary("imported JSON")+`","api_key":"`+canary("imported JSON")+`","num_prompts":2,"completed":2,"duration":1,"request_throughput":2,"output_throughput":10,"total_token_throughput":20,"mean_ttft_ms":1,"median_ttft_ms":1,"p99_ttft_ms":1}`, 0o600)
 	env := append(os.Environ(), "PERFLAB_TEST_MAIN=1", "PATH="+in+":"+os.Getenv("PATH"), "HOME="+in, "NO_PROXY=127.0.0.1",
 		"OPENAI_API_KEY="+canary("env OPENAI_API_KEY"), "MY_API_TOKEN="+canary("env MY_API_TOKEN"), "PGPASS="+canary("env PGPASS"), "KEYFILE_B64="+canary("env KEYFILE_B64"),
-		"HTTPS_PROXY=http://user:"+canary("env HTTPS_PROXY")+"@127.0.0.1:1", "DATABASE_URL=postgres://me:"+canary("env DATABASE_URL")+"@db/x")
+		"HTTPS_PROXY=http://user:"+canary("env HTTPS_PROXY")+"@127.0.0.1:1", "DATABASE_URL=postgres://me:"+canary("env DATABASE_URL")+"@db/x",
+		"OTEL_EXPORTER_OTLP_HEADERS=x-innocent="+canary("env OTEL_EXPORTER_OTLP_HEADERS"))
 	run, saved := filepath.Join(out, "run"), filepath.Join(out, "saved")
 	if err := os.Mkdir(saved, 0o755); err != nil {
 		t.Fatal(err)
@@ -164,6 +165,10 @@ func TestCanary(t *testing.T) {
 		{"bench", "--base-url", server.URL, "--model", "m", "--push", "https://u:" + canary("flag --push") + "@h"},
 		{"bench", "--base-url", server.URL, "--model", "m", "--endpoint", "/v1/chat/completions?key=" + canary("flag --endpoint")},
 		{"bench", "--base-url", server.URL, "--model", "m", "--extra-body", `{"api_key":"` + canary("flag --extra-body") + `"`},
+		append(slices.Clone(bench), "--otlp", server.URL, "--out", filepath.Join(out, "sent")), // which repeats what it was sent
+		append(slices.Clone(bench), "--header", "X-Innocent="+canary("flag --header X-Innocent"), "--otlp", filepath.Join(out, "spans.jsonl"), "--out", filepath.Join(out, "traced")),
+		{"bench", "--base-url", server.URL, "--model", "m", "--otlp", "http://u:" + canary("flag --otlp") + "@h/?key=" + canary("flag --otlp")},
+		{"export", run, "--to", "otlp"},
 		{"report", run, "--format", "md"},
 		{"report", run, "--html", filepath.Join(out, "again.html")},
 		{"compare", run, run, "--html", filepath.Join(out, "compare.html")},

@@ -269,6 +269,7 @@ func (b Runner) measure(ctx context.Context, h result.Header, w *workload.Worklo
 		out.Totals = sentTotals(acc)
 	}
 	out.Client, out.Early = &stats.Client, sure.ended()
+	out.Client.Start = stats.Start.Round(0).UTC()
 	out.Client.Precision, out.Client.Profiled = precision.found(), b.Spec.Profile
 	rec.Stop()
 	out.Readings = usableReadings(rec.Readings(stats.Start), h.Simulated)

@@ -85,7 +85,7 @@ func (b Runner) config(target string) openai.Config {
 	return openai.Config{
 		BaseURL: target, Backend: s.Backend, Endpoint: s.Endpoint, Model: s.Model,
 		APIKey: b.APIKey, Headers: s.Headers, ExtraBody: s.ExtraBody,
-		Sampling: s.Sampling, Insecure: s.Insecure,
+		Sampling: s.Sampling, Insecure: s.Insecure, Traceparent: s.Traceparent,
 		FirstTokenTimeout: s.FirstTokenTimeout, IdleTimeout: s.IdleTimeout, TotalTimeout: s.TotalTimeout,
 	}
 }

@@ -33,6 +33,8 @@ type Spec struct {
 	ExtraBody json.RawMessage   `json:"extra_body,omitempty"`
 	Insecure  bool              `json:"insecure,omitempty"`
 
+	Traceparent bool `json:"traceparent,omitempty"` // each request has a W3C trace context, kept in its call
+
 	openai.Sampling
 
 	Workload workload.Spec `json:"workload"`

@@ -39,6 +39,7 @@ type Options struct {
 	Sections    []string  // of blocks; nil: those that are usual
 	Percentiles []float64 // of blocks; nil: those of the run
 	Again       bool      // of a very long run every call, and not its digest
+	Spans       string    // file of the engine's spans of a run; "": the run directory's, where it has one
 
 	Invoked string // the command line that makes the document again; "": none
 	Version string // of perflab
@@ -93,6 +94,9 @@ func Open(dirs []string, o Options) (Document, error) {
 	}
 	if o.Again && slices.ContainsFunc(dirs, func(dir string) bool { return !rundir.IsRun(dir) }) {
 		return Document{}, option("from_calls", "is of runs: name run directories")
+	}
+	if o.Spans != "" && (len(dirs) > 1 || !rundir.IsRun(dirs[0])) {
+		return Document{}, option("spans", "is of the calls of one run: give one run directory")
 	}
 	switch {
 	case slices.ContainsFunc(dirs, rundir.IsImport):
@@ -173,7 +177,11 @@ func (o Options) run(dir string) (Document, error) {
 		return Document{}, &OptionError{err}
 	}
 	d, err := report.Run(r.Header, s, style, r.Calls, r.Readings)
-	return Document{Document: d, Damage: r.Damage, Run: r}, err
+	if err != nil {
+		return Document{}, err
+	}
+	damage, err := o.addSpans(&d, r)
+	return Document{Document: d, Damage: strings.Trim(r.Damage+"; "+damage, "; "), Run: r}, err
 }
 
 // imported lists the runs of imported files, a row each.

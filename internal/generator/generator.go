@@ -44,6 +44,7 @@ type SelfCheck struct {
 // Client is what the load generator itself used during a run, sampled from
 // the operating system and the Go runtime. A run that was killed has none.
 type Client struct {
+	Start    time.Time     `json:"start,omitzero"` // the instant that the times of calls count from; zero: not known
 	Wall     time.Duration `json:"wall_ns"`
 	CPU      time.Duration `json:"cpu_ns"`                // user+system of this process
 	GCPause  time.Duration `json:"gc_pause_ns"`           // sum of stop-the-world pauses

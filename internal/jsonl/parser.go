@@ -40,6 +40,13 @@ func (p *Parser) Text(to *string) bool {
 	return ok
 }
 
+// Own reads a text of plain ASCII that other lines do not have.
+func (p *Parser) Own(to *string) bool {
+	b, ok := p.text()
+	*to = string(b)
+	return ok
+}
+
 // shared is the text, once for all lines that have it.
 func (p *Parser) shared(b []byte) string {
 	const most, long = 1000, 64

@@ -50,6 +50,10 @@ type Config struct {
 
 	Sampling
 
+	// Traceparent gives each request a W3C trace context of its own, by which the spans
+	// of an engine are found that belong to it.
+	Traceparent bool `json:"traceparent,omitempty"`
+
 	Insecure bool `json:"insecure,omitempty"` // skip the check of TLS certificates
 	KeepText bool `json:"save_detailed,omitempty"`
 
@@ -159,6 +163,8 @@ func (cfg Config) checkHeaders() error {
 			return fmt.Errorf("the value of header %q holds a line break or another control character", name)
 		case slices.Contains([]string{"Content-Length", "Keep-Alive", "Trailer", "Transfer-Encoding", "Upgrade"}, canonical):
 			return fmt.Errorf("header %q says how requests are sent, which the client decides: leave it out", name)
+		case canonical == "Traceparent" && cfg.Traceparent:
+			return errors.New("header traceparent is sent already, another one with each request: leave it out")
 		case canonical == "Host" && (value == "" || strings.ContainsAny(value, " \t/?#@")):
 			return errors.New("the value of header Host is no host name")
 		}

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"perflab/internal/otlp"
 	"perflab/internal/result"
 	"perflab/internal/wire"
 	"perflab/internal/workload"
@@ -33,6 +34,10 @@ func (c *Client) Start(ctx context.Context, start time.Time, r workload.Request)
 	rec := &callRecorder{c: c, w: c.watch(ctx, start), want: r.Output}
 	rec.stream = newStream(&rec.call, c.api, c.cfg.KeepText)
 	rec.x = wire.Exchange{Start: start, Body: c.Build(r).Body, Sink: rec}
+	if c.cfg.Traceparent {
+		t := otlp.NewContext()
+		rec.x.Traceparent, rec.call.TraceID, rec.call.SpanID = t.Header(), t.TraceID(), t.SpanID()
+	}
 	started := c.wire.Start(&rec.x)
 	return func() result.Call {
 		defer rec.w.stop()

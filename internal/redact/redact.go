@@ -40,6 +40,7 @@ var plainPairs = [][2]string{{"first", "token"}, {"per", "token"}, {"output", "t
 // secretPairs are two parts of a name that are one only together.
 var secretPairs = [][2]string{
 	{"basic", "auth"}, {"proxy", "auth"}, {"http", "auth"}, {"registry", "auth"}, {"auth", "config"}, {"x", "auth"},
+	{"otlp", "headers"}, {"traces", "headers"}, {"metrics", "headers"}, {"logs", "headers"}, // OTEL_EXPORTER_OTLP_TRACES_HEADERS
 }
 
 // plainTails end a name that holds not the secret but where it is, or a

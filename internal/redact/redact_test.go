@@ -13,7 +13,7 @@ func TestIsSecret(t *testing.T) {
 		"DB_PASSWORD": true, "CLIENT_SECRET": true, "--ssl-keyfile-password": true, "apikey": true,
 		"TOKENIZERS_PARALLELISM": false, "--max-num-batched-tokens": false, "--tokenizer": false, "PATH": false,
 		"CUDA_VISIBLE_DEVICES": false, "--kv-cache-dtype": false, "": false,
-		"PGPASS": true, "DB_PASS": true, "MYSQL_PWD": true, "KEYFILE_B64": true, "HTTP_BASIC_AUTH": true, "x-auth": true, "API_KEY_PROD": true,
+		"PGPASS": true, "DB_PASS": true, "OTEL_EXPORTER_OTLP_HEADERS": true, "OTEL_EXPORTER_OTLP_TRACES_HEADERS": true, "MYSQL_PWD": true, "KEYFILE_B64": true, "HTTP_BASIC_AUTH": true, "x-auth": true, "API_KEY_PROD": true,
 		"PWD": false, "OLDPWD": false, "SSH_AUTH_SOCK": false, "GIT_ASKPASS": false, "API_KEY_FILE": false, "--ssl-keyfile": false, "--ssl-key-file": false,
 		"--long-prefill-token-threshold": false, "--speculative-token-map": false, "--bucket-time-to-first-token": false, "--kt-max-deferred-experts-per-token": false,
 		"--allow-credentials": false, "time_per_output_token": false, "--enable-forward-pass-metrics": false,

@@ -105,6 +105,9 @@ type Call struct {
 	FirstText  int `json:"first_text_bytes,omitzero"` // text that came with the first chunk, in bytes of the answer; 0: not known
 	StreamText int `json:"text_bytes,omitzero"`       // and with all chunks
 
+	TraceID string `json:"trace_id,omitempty"` // W3C trace context that was sent; "": none was
+	SpanID  string `json:"span_id,omitempty"`  // of the call in that trace
+
 	Speculation *Speculation `json:"speculation,omitempty"` // nil: the server tells nothing of it
 
 	Class Class  `json:"class,omitempty"`

@@ -171,6 +171,10 @@ func (d *callDecoder) name(key []byte, c *Call) bool {
 		to = &c.Error
 	case "text":
 		to = &c.Text
+	case "trace_id":
+		return d.p.Own(&c.TraceID)
+	case "span_id":
+		return d.p.Own(&c.SpanID)
 	default:
 		return false
 	}

@@ -65,6 +65,8 @@ func (c *Call) AppendJSON(dst []byte) []byte {
 	e.Num("text_tokens", int64(c.Recount), false)
 	e.Num("first_text_bytes", int64(c.FirstText), false)
 	e.Num("text_bytes", int64(c.StreamText), false)
+	e.Text("trace_id", c.TraceID)
+	e.Text("span_id", c.SpanID)
 	e.Text("class", string(c.Class))
 	e.Text("error", c.Error)
 	e.End()

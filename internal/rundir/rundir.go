@@ -377,3 +377,6 @@ func ReadJSON(path string, v any) error {
 	}
 	return nil
 }
+
+// Path is where a file of the run's directory is, or would be.
+func (r *Run) Path(name string) string { return filepath.Join(r.dir, name) }

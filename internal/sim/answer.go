@@ -12,6 +12,7 @@ import (
 // answer is the text of one completion and how much of it has been sent. The
 // text is filler: word i of it depends on the prompt and on i, one token each.
 type answer struct {
+	trace      *traced // nil: the request is not traced
 	id         string
 	model      string // as JSON
 	chat       bool

@@ -59,6 +59,8 @@ type Progress struct {
 	Done   bool
 	At     time.Duration // the end of the step
 
+	Queued, Begun time.Duration // when the request came into the scheduler's queue, and when its first step began
+
 	Guesses *Guesses // at the end of a request that guessed; of a server's core alone
 
 	s *seq
@@ -383,6 +385,9 @@ func (c *Core) begin() {
 	for i := range c.work {
 		w := &c.work[i]
 		s := w.s
+		if s.begun == 0 {
+			s.begun = c.now
+		}
 		if w.decode = s.decoding(); w.decode {
 			s.computed++
 		} else {
@@ -416,7 +421,7 @@ func (c *Core) apply() {
 			s.out.Tokens = append(s.out.Tokens, Emit{c.now, n})
 		}
 		if done || !c.record {
-			p := Progress{Index: s.job.Index, N: n, Cached: s.cached, Done: done, At: c.now, s: s}
+			p := Progress{Index: s.job.Index, N: n, Cached: s.cached, Done: done, At: c.now, Queued: s.ready, Begun: s.begun, s: s}
 			if done {
 				p.Guesses = s.guesses
 			}

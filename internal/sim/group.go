@@ -407,6 +407,9 @@ func (g *Group) emit(p Progress) {
 		return
 	}
 	p.Cached = r.cached
+	if ps := r.ps; ps != nil && ps.r == r { // not in use for another request since
+		p.Queued, p.Begun = ps.ready, ps.begun
+	}
 	g.result.Progress = append(g.result.Progress, p)
 	if p.Done {
 		delete(g.live, r.job.Index)

@@ -250,6 +250,8 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request, chat bool) {
 		kind = "chatcmpl"
 	}
 	a.id = fmt.Sprintf("%s-sim%016x", kind, mix(a.seed^uint64(at)))
+	a.trace = s.follow(r, st.arrive, len(prompt))
+	defer func() { s.export(a.trace, a.id) }()
 	if q.Stream {
 		a.usage, a.continuous = q.Options.Usage, q.Options.Continuous
 		s.stream(w, r, st, &a)
@@ -320,6 +322,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, st *stream, a *a
 		out = out[:0]
 		for _, p := range in {
 			out = a.appendEvent(out, p)
+			a.trace.took(p)
 			done = p.Done
 		}
 		if done {
@@ -345,6 +348,7 @@ func (s *Server) collect(w http.ResponseWriter, r *http.Request, st *stream, a *
 		for _, p := range in {
 			a.sent += p.N
 			a.took(p)
+			a.trace.took(p)
 			done = p.Done
 		}
 	}

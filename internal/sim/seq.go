@@ -20,6 +20,7 @@ type seq struct {
 	order  uint64
 	cached int           // prompt tokens found in the cache at first admission
 	ready  time.Duration // left the front end
+	begun  time.Duration // its first step began; 0: none has
 	first  bool          // never scheduled yet
 	gone   bool          // cancelled or finished
 	parked bool          // not to be computed before an engine has room for what comes of it

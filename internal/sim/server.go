@@ -21,6 +21,7 @@ type ServerOptions struct {
 	APIKey          string        // not empty: who does not bring it is refused
 	Guesses         string        // "summary" or "detailed": vLLM's answers tell of their request's speculation
 	Notes           []string      // lines at the head of the log
+	Spans           io.Writer     // gets a line of OTLP/JSON for each request with a trace context; nil: nobody wants them
 
 	// Questions are answered as Declared says, in prompts that hold one, and texts
 	// differ from those of other numerics as it says. The zero values are an engine that
@@ -44,7 +45,8 @@ type Server struct {
 	guesses   string
 	delay     time.Duration
 	log       io.Writer
-	quiz      *quiz // nil: it knows no question
+	spans     *spanLog // nil: nobody wants spans
+	quiz      *quiz    // nil: it knows no question
 	declared  stat.Declared
 	mux       *http.ServeMux
 	wake      chan struct{} // capacity 1: a job has been submitted
@@ -88,6 +90,9 @@ func NewServer(core Engine, o ServerOptions) *Server {
 	s.quoted = string(quoted)
 	if s.log == nil {
 		s.log = io.Discard
+	}
+	if o.Spans != nil {
+		s.spans = &spanLog{w: o.Spans}
 	}
 	s.meters.init()
 	s.routes()

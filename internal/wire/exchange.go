@@ -67,11 +67,13 @@ type Conn struct {
 }
 
 // Exchange is one request and what is known of its answer. The caller sets the
-// first three fields.
+// first four fields.
 type Exchange struct {
 	Start time.Time // all offsets count from it
 	Body  []byte    // of the request; not changed and not used after Do
 	Sink  Sink
+
+	Traceparent string // the header of that name, which each request has for itself; "": none
 
 	Conn   Conn
 	Sent   time.Duration // just before the request was written

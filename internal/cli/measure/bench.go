@@ -42,6 +42,7 @@ import (
 // serve where it has them.
 type benchFlags struct {
 	push   library.Push
+	spans  spanFlags
 	fleet  string // agents that send the load
 	hub    machines.Hub
 	crew   bench.Crew // of the fleet; nil: this machine sends
@@ -138,6 +139,9 @@ func NewBench(env console.Env) *cobra.Command {
 			if err := f.complete(c.Flags()); err != nil {
 				return console.Usage(err)
 			}
+			if err := f.spans.begin(env); err != nil {
+				return err
+			}
 			if err := f.askModel(c.Context(), env); err != nil {
 				return err
 			}
@@ -193,6 +197,7 @@ func (f *benchFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.metricsAddr, "metrics-addr", "", "serve the run's progress to Prometheus at this address while it lasts, such as 127.0.0.1:9400")
 	fs.StringVar(&f.out, "out", "", "run directory, or that of a series' runs (default perflab-out/bench-TIME)")
 	f.push.Add(fs)
+	f.spans.add(fs, s)
 	flagset.AddFiles(fs, &f.html, &f.parquet)
 	fs.BoolVar(&f.save, "save-result", false, "also write the JSON file of vllm bench serve, of a series one for each run")
 	fs.BoolVar(&f.detailed, "save-detailed", false, "with --save-result: per-request arrays and generated texts")
@@ -230,7 +235,7 @@ func (f *benchFlags) complete(fs *pflag.FlagSet) error {
 	}
 	note(f.series.parse(fs, &s.Workload))
 	note(flagset.FillWorkload(fs, &s.Workload, f.rate))
-	note(f.request(fs))
+	note(errors.Join(f.request(fs), f.spans.parse(fs, s)))
 	s.ReadyTimeout = time.Duration(f.readyS * float64(time.Second))
 	s.KeepText = f.detailed
 	var err error
@@ -421,6 +426,7 @@ func runBench(ctx context.Context, env console.Env, f *benchFlags) error {
 	if serr := f.show(env, out); serr != nil {
 		return errors.Join(err, serr)
 	}
+	f.spans.write(ctx, out, func(format string, args ...any) { fmt.Fprintf(env.Stderr, format+"\n", args...) })
 	var p bench.Point
 	p.Judge(out, f.bounds, f.maxErrors)
 	showSLOs(env, f.bounds, p)

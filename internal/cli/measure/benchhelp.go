@@ -29,7 +29,7 @@ func benchGroups() []console.FlagGroup {
 		{Title: "Workload", Flags: "dataset-name num-prompts seed cache nonce tokenizer ignore-eos lora-modules lora-assignment"},
 	}, flagset.LoadGroups(), []console.FlagGroup{
 		{Title: "Measurement", Flags: "until-precision until-metric num-warmups profile percentile-metrics metric-percentiles goodput slo max-error-rate compat"},
-		{Title: "Telemetry and cost", Flags: "telemetry telemetry-interval telemetry-gpus price-per-hour gpus"},
+		{Title: "Telemetry and cost", Flags: "telemetry telemetry-interval telemetry-gpus traceparent otlp price-per-hour gpus"},
 		{Title: "Series of runs", Flags: "sweep sweep-points find-max find-max-from find-max-to find-max-precision find-max-requests find-max-seconds repeat repeat-same-seed"},
 		{Title: "Several machines", Flags: "fleet " + machines.HubFlags},
 		{Title: "Output", Flags: "out push block html parquet metrics-addr save-result append-result save-detailed result-dir result-filename label metadata"},

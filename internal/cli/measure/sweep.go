@@ -272,6 +272,7 @@ func runSeries(ctx context.Context, env console.Env, f *benchFlags, kind string)
 			live.ended++
 			live.mu.Unlock()
 			files.add(out)
+			f.spans.write(ctx, out, line.Say)
 			for _, note := range files.newNotes(out) {
 				line.Say("perflab: %s", note)
 			}

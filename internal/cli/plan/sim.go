@@ -12,6 +12,7 @@ import (
 	"math"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -37,6 +38,7 @@ type simFlags struct {
 	speed   float64
 	list    bool
 	pools   poolFlags
+	otlp    string
 
 	questions string
 	declared  stat.Declared
@@ -98,6 +100,7 @@ func NewSim(env console.Env) *cobra.Command {
 	fs.Float64Var(&f.declared.Flips, "flips", 0, "declared share of --questions answered otherwise besides, half of them each way")
 	fs.Float64Var(&f.declared.Agreement, "agreement", 1, "declared share of a text that is as without --numerics")
 	fs.StringVar(&f.declared.Numerics, "numerics", "", "name of the choices (quantisation, KV cache) whose flips and texts they are")
+	fs.StringVar(&f.otlp, "otlp", "", "file to add a span to for each request with a W3C trace context (bench --traceparent), in OTLP/JSON under vLLM's names, marked as simulated")
 	fs.BoolVar(&f.list, "list", false, "list known models and accelerators")
 	return c
 }
@@ -142,6 +145,11 @@ func runSim(ctx context.Context, env console.Env, f *simFlags, argv []string) er
 		return refuse(env, err)
 	}
 	addr := net.JoinHostPort(listenHost(cmd.Host), fmt.Sprint(cfg.Port))
+	spans, closeSpans, err := f.spans()
+	if err != nil {
+		return err
+	}
+	defer closeSpans()
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
 		return fmt.Errorf("listen on %s: %w (the engine's own --host and --port choose another)", addr, err)
@@ -149,11 +157,23 @@ func runSim(ctx context.Context, env console.Env, f *simFlags, argv []string) er
 	notes := append(simNotes(cmd, cfg, l.Addr().String()), f.notes(len(questions))...)
 	server := sim.NewServer(core, sim.ServerOptions{
 		Questions: questions, Declared: f.declared,
-		Log: env.Stderr, StartupDelay: f.startup,
+		Spans: spans, Log: env.Stderr, StartupDelay: f.startup,
 		ReasoningParser: cmp.Or(cmd.Flag("--reasoning-parser"), cmd.Flag("--reasoning_parser")),
 		APIKey:          apiKey(cmd), Notes: notes, Guesses: cmd.Flag("--per-request-spec-decode-metrics"),
 	})
 	return serve(ctx, l, server)
+}
+
+// spans opens the file of spans; nil: there is none.
+func (f *simFlags) spans() (w io.Writer, done func(), err error) {
+	if f.otlp == "" {
+		return nil, func() {}, nil
+	}
+	file, err := os.OpenFile(f.otlp, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	if err != nil {
+		return nil, nil, fmt.Errorf("--otlp: %w", err)
+	}
+	return file, func() { file.Close() }, nil
 }
 
 // machine is the device that is simulated.

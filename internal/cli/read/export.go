@@ -41,6 +41,7 @@ func exportFormats() []exportFormat {
 		{"parquet", true, func(w io.Writer, r *rundir.Run, s result.Summary) (string, error) {
 			return "", parquet.Write(w, withDefinitions(r.Header, s), r.All())
 		}},
+		{"otlp", true, exportSpans},
 	}
 }
 
@@ -69,18 +70,19 @@ func NewExport(env console.Env) *cobra.Command {
 	f := &exportFlags{}
 	c := &cobra.Command{
 		Use:   "export RUN",
-		Short: "Write a run as a file of another client, CSV or Parquet",
+		Short: "Write a run as a file of another client, CSV, Parquet or spans",
 		Long: `Write a run directory, measured or imported, in another form:
 
   vllm      the JSON of vllm bench serve --save-result --save-detailed
   guidellm  a report of guidellm's with its requests
   csv       the calls as a table, one row a call
   parquet   the calls with all their facts, as report --parquet
+  otlp      the calls as spans of OpenTelemetry, in its JSON: a line for some calls
 
 A run of figures alone, imported from a printed block, has no calls: of it there
 is only vllm. Figures by definitions that are not vLLM's are null in a vllm file
-and named on standard error. import reads every form back, with the same
-figures.`,
+and named on standard error. import reads every form but otlp back, with the
+same figures.`,
 		Example: `  perflab export perflab-out/quickstart --to vllm --out result.json
   perflab export perflab-out/imported/report/001-baseline --to vllm`,
 		Args: console.WantArgs(1, "a run directory"),

@@ -25,6 +25,7 @@ type reportFlags struct {
 	sections    string
 	percentiles string
 	again       bool // every call, and no digest
+	spans       string
 
 	invoked string // this command line
 	version string
@@ -50,7 +51,8 @@ With --html or --parquet the file is written and nothing is printed, unless
   perflab report perflab-out/quickstart/trials/001/chat --format md
   perflab report runs/before runs/after
   perflab report perflab-out/sweep-20260102-030405.000 --html curve.html
-  perflab report runs/after --parquet calls.parquet`,
+  perflab report runs/after --parquet calls.parquet
+  perflab report runs/after --spans spans.jsonl --html report.html`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return console.WantArgs(1, "a run, series, study or import directory")(c, args)
@@ -71,6 +73,7 @@ With --html or --parquet the file is written and nothing is printed, unless
 	fs.StringVar(&f.sections, "percentile-metrics", "ttft,tpot,itl,e2el", "sections of the block")
 	fs.StringVar(&f.percentiles, "metric-percentiles", "", "percentiles of the block (default those of the run)")
 	fs.BoolVar(&f.again, "from-calls", false, "of a very long run, read every call again instead of its calls.digest")
+	fs.StringVar(&f.spans, "spans", "", "file of the engine's spans of a run with --traceparent, as a collector writes them (OTLP/JSON): shows where slow calls spent their time (default engine-spans.jsonl in the run directory)")
 	return c
 }
 
@@ -110,7 +113,7 @@ func runReport(env console.Env, f *reportFlags, fs *pflag.FlagSet, dirs []string
 
 // open reads what is to be shown.
 func (f *reportFlags) open(fs *pflag.FlagSet, dirs []string) (view.Forms, error) {
-	o := dirdoc.Options{Layout: f.block, Again: f.again, Invoked: f.invoked, Version: f.version}
+	o := dirdoc.Options{Layout: f.block, Again: f.again, Spans: f.spans, Invoked: f.invoked, Version: f.version}
 	if fs.Changed("percentile-metrics") {
 		o.Sections = strings.Split(f.sections, ",")
 	}

@@ -212,6 +212,8 @@ func callColumns() []callColumn {
 		word("class", func(c *result.Call) *string { return (*string)(&c.Class) }),
 		word("error", func(c *result.Call) *string { return &c.Error }),
 		word("text", func(c *result.Call) *string { return &c.Text }),
+		word("trace_id", func(c *result.Call) *string { return &c.TraceID }),
+		word("span_id", func(c *result.Call) *string { return &c.SpanID }),
 		count("reads", func(c *result.Call) *int { return &c.Reads }),
 		count("coarse", func(c *result.Call) *int { return &c.Coarse }),
 		numbers("chunk_ns", ofChunks(func(k result.Chunk) int64 { return int64(k.At) }, false), func(c *rowCall) *[]int64 { return &c.chunkNS }),

@@ -96,6 +96,19 @@ func (s *Section) Part(in Form, p Section) *Section {
 	return &p
 }
 
+// PartAfter is Part behind the part with an id, at the end where there is none.
+func (s *Section) PartAfter(id string, in Form, p Section) *Section {
+	added := s.Part(in, p)
+	i := slices.IndexFunc(s.Items, func(it item) bool {
+		part, ok := it.block.(*Section)
+		return ok && part.ID == id
+	})
+	if last := len(s.Items) - 1; i >= 0 {
+		s.Items = slices.Insert(s.Items[:last], i+1, s.Items[last])
+	}
+	return added
+}
+
 // Add adds a block for some forms.
 func (s *Section) Add(in Form, b block) { s.Items = append(s.Items, item{in: in, block: b}) }
 

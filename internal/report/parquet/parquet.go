@@ -98,6 +98,8 @@ type row struct {
 	Class     *string `parquet:"class,optional,dict"`
 	Error     *string `parquet:"error,optional"`
 	Text      *string `parquet:"text,optional"`
+	TraceID   *string `parquet:"trace_id,optional"`
+	SpanID    *string `parquet:"span_id,optional"`
 
 	Reads       *int32  `parquet:"reads,optional"`
 	Coarse      *int32  `parquet:"coarse,optional"`
@@ -191,7 +193,7 @@ func (r *row) set(h result.Header, c *result.Call, f *facts) {
 		DNS: f.at(c.DNS), Dial: f.at(c.Dial), TLS: f.at(c.TLS), Replaced: f.few(c.Replaced),
 		WantIn: f.n(c.WantIn), Want: f.n(c.Want), Recount: f.n(c.Recount), FirstText: f.n(c.FirstText), StreamText: f.n(c.StreamText),
 		Finish: f.s(c.Finish), Status: f.few(c.Status), Simulated: c.Sim || h.Simulated || h.Predicted, Field: f.s(c.Field),
-		Class: f.s(string(c.Class)), Error: f.s(c.Error), Text: f.s(c.Text), Reads: f.few(c.Reads), Coarse: f.few(c.Coarse),
+		Class: f.s(string(c.Class)), Error: f.s(c.Error), Text: f.s(c.Text), TraceID: f.s(c.TraceID), SpanID: f.s(c.SpanID), Reads: f.few(c.Reads), Coarse: f.few(c.Coarse),
 		ChunkNS: r.ChunkNS[:0], ChunkTokens: r.ChunkTokens[:0], ChunkRead: r.ChunkRead[:0], EmptyNS: r.EmptyNS[:0], EmptyRead: r.EmptyRead[:0],
 		LateRead: r.LateRead[:0], LateNS: r.LateNS[:0], SpecByStep: r.SpecByStep[:0],
 	}

@@ -25,7 +25,7 @@ func full() result.Call {
 		Chunks: []result.Chunk{{At: 200, Tokens: 1, Read: 0}, {At: 250, Tokens: 4, Read: 2}}, Empty: []result.Stamp{{At: 110, Read: 0}, {At: 390, Read: 3}},
 		Late:  []result.LateRead{{Read: 2, By: 40}},
 		Reads: 4, Coarse: 1, Answer: 250, Text: "a \"b\"", Finish: "stop", Usage: &result.Usage{Prompt: 11, Completion: 5, Cached: 4, Reasoning: 2},
-		Status: 200, Sim: true, Field: "thoughts", WantIn: 10, Want: 5, Recount: 6, FirstText: 7, StreamText: 9,
+		Status: 200, Sim: true, Field: "thoughts", WantIn: 10, Want: 5, Recount: 6, FirstText: 7, StreamText: 9, TraceID: "4bf92f3577b34da6a3ce929d0e0e4736", SpanID: "00f067aa0ba902b7",
 		Speculation: &result.Speculation{Steps: 4, Drafted: 12, Accepted: 5, ByStep: []int32{1, 2, 0, 1}},
 	}
 }

@@ -94,7 +94,7 @@ func (r *row) call(model string) (result.Call, error) {
 		Headers: at(r.Headers), Answer: at(r.Answer), UsageAt: at(r.UsageAt), Done: at(r.Done), End: time.Duration(r.End),
 		Conn:   result.Conn{New: or(r.ConnNew), DNS: at(r.DNS), Dial: at(r.Dial), TLS: at(r.TLS), Replaced: int(or(r.Replaced))},
 		WantIn: int(or(r.WantIn)), Want: int(or(r.Want)), Recount: int(or(r.Recount)), FirstText: int(or(r.FirstText)), StreamText: int(or(r.StreamText)), Finish: or(r.Finish), Status: int(or(r.Status)),
-		Sim: or(r.Answered), Field: or(r.Field), Class: result.Class(or(r.Class)), Error: or(r.Error), Text: or(r.Text),
+		Sim: or(r.Answered), Field: or(r.Field), Class: result.Class(or(r.Class)), Error: or(r.Error), Text: or(r.Text), TraceID: or(r.TraceID), SpanID: or(r.SpanID),
 		Reads: int(or(r.Reads)), Coarse: int(or(r.Coarse)),
 	}
 	if m := or(r.Model); m != model {

@@ -21,7 +21,7 @@ func benchRules() map[string]rule {
 		rules[strings.ReplaceAll(strings.TrimSuffix(key, "[]"), "_", "-")] = r
 	}
 	maps.Copy(rules, same(harmless, `port backend extra-body temperature top-p top-k min-p frequency-penalty presence-penalty repetition-penalty
-		insecure ready-check-timeout-sec timeout-first-token timeout-idle timeout-total cache num-warmups profile percentile-metrics metric-percentiles
+		insecure traceparent ready-check-timeout-sec timeout-first-token timeout-idle timeout-total cache num-warmups profile percentile-metrics metric-percentiles
 		goodput slo max-error-rate compat telemetry telemetry-interval telemetry-gpus price-per-hour gpus
 		sweep sweep-points find-max find-max-from find-max-to find-max-precision find-max-requests find-max-seconds repeat repeat-same-seed block metadata fleet`))
 	rules["base-url"], rules["host"], rules["endpoint"] = baseURLs, host, endpoint
@@ -39,6 +39,7 @@ func withheldFlags() map[string]string {
 		"header":       "may hold a secret, which every user of the machine could read: the API key comes from OPENAI_API_KEY in the environment of perflab serve",
 		"metrics-addr": "would open a port: the server shows the run while it lasts",
 		"from":         "only prints a command: run that",
+		"otlp":         "sends spans to where the launch says: perflab export --to otlp makes them of the run directory",
 		"push":         "sends the run to a laboratory: the launch is in this one already",
 		"help":         "runs nothing",
 	}
