@@ -162,6 +162,7 @@ func (ev *evaluation) start(ctx context.Context, la *launch) (deploy.Deployment,
 		ev.engines.patience.learn(name, took)
 		ev.t.readLogs(ev.config.Engine, la.spec)
 		ev.t.Pods = podsOf(ctx, d)
+		ev.service(d)
 		if (result.Header{Pods: ev.t.Pods}).Forwarded() {
 			ev.t.note("Requests went through a port-forward of the API server, for the addresses of pods did not answer or the study wants it so: a smoke test, and no measurement.")
 		}
@@ -253,7 +254,7 @@ func (ev *evaluation) load(ctx context.Context, la *launch, d deploy.Deployment,
 	if ev.Bench.Warmups != nil {
 		b.Spec.Warmups = *ev.Bench.Warmups
 	}
-	b.Pods = ev.t.Pods
+	b.Pods, b.Service = ev.t.Pods, serviceOf(d)
 	b.Dir, b.APIKey, b.Secrets = ev.runDir(name, try), ev.APIKey, ev.Options.Secrets
 	if m := ev.Runtime.Node(); m.Name != "" {
 		b.Crew = ev.Fleet.Crew(m.Name)

@@ -242,6 +242,7 @@ func runFacts(h result.Header, partial bool) []Fact {
 		{client, clientName(h)}, {"Stamps taken by", h.ClockText()},
 		{"Error of this client", selfChecked(h.SelfCheck)},
 	}
+	f = append(f, serviceFact(h))
 	f = append(f, podFacts(h.Pods)...)
 	f = append(f, importedFacts(h)...)
 	if !h.Started.IsZero() {
@@ -256,6 +257,14 @@ func runFacts(h result.Header, partial bool) []Fact {
 		f = append(f, Fact{"Partial", "the run was stopped before its end"})
 	}
 	return slices.DeleteFunc(f, func(x Fact) bool { return x.Value == "" })
+}
+
+// serviceFact names the Service that was measured, and what is not known of it.
+func serviceFact(h result.Header) Fact {
+	if h.Service == nil {
+		return Fact{}
+	}
+	return Fact{"Service", strings.Join(append([]string{h.Service.Name}, h.Service.Lacks...), "; ")}
 }
 
 // podFacts say where the engine's pods ran, from which images and with which GPUs.
