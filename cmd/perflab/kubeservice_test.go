@@ -240,17 +240,7 @@ func TestKubernetesServiceReplaced(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	waited, stop := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer stop()
-	for begun := false; !begun; time.Sleep(20 * time.Millisecond) {
-		text, _ := os.ReadFile(filepath.Join(l.dir, "bench.tmp", "calls.jsonl")) // it may not be there yet
-		begun = bytes.Count(text, []byte("\n")) > 5
-		if waited.Err() != nil {
-			_ = cmd.Process.Kill() // it did not come so far
-			_ = cmd.Wait()
-			t.Fatalf("the run did not begin:\n%s", out.String())
-		}
-	}
+	l.underway(t, cmd, &out, filepath.Join(l.dir, "bench.tmp", "calls.jsonl"))
 	l.admin.do(t, http.MethodDelete, l.pod(1), "")
 	l.start(t, 2)
 	if err := cmd.Wait(); exitOf(err) != 4 {
@@ -262,6 +252,54 @@ func TestKubernetesServiceReplaced(t *testing.T) {
 		t.Errorf("the verdict on it is %+v after\n%s", partial, out.String())
 	}
 	l.empty(t, user)
+}
+
+// TestKubernetesServiceReplacedInStudy: a trial whose pods change in the middle is measured once more, and says why.
+func TestKubernetesServiceReplacedInStudy(t *testing.T) {
+	l := newLlama(t)
+	study := l.serviceStudy(t, "")
+	text, err := os.ReadFile(study)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = bytes.Replace(text, []byte("num_prompts: 20"), []byte("num_prompts: 120, request_rate: 20"), 1)
+	if err := os.WriteFile(study, text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	cmd := l.command(t, l.Kubeconfig(t, kubetest.Admin), "tune", study, "--out", "study")
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	trial := filepath.Join(l.dir, "study", "trials", "001")
+	l.underway(t, cmd, &out, filepath.Join(trial, "short.tmp", "calls.jsonl"))
+	l.admin.do(t, http.MethodDelete, l.pod(1), "")
+	err = cmd.Wait() // on a busy machine the trial may be void
+	facts, readErr := os.ReadFile(filepath.Join(trial, "trial.json"))
+	want := "It was measured again: the first time, under short the pods of the Service " + l.service() + " have changed in the middle: pod llama-1 on node "
+	if readErr != nil || !bytes.Contains(facts, []byte(want)) {
+		t.Fatalf("%v, %v, want %q of\n%s\n%s", err, readErr, want, facts, out.String())
+	}
+	if h := opened(t, filepath.Join(trial, "short"), out.String()).Header; len(h.Pods) != 1 || h.Pods[0].Name != "llama-0" {
+		t.Errorf("the second time it ran in %+v", h.Pods)
+	}
+}
+
+// underway waits until a command has a few calls in a file.
+func (l llama) underway(t *testing.T, cmd *exec.Cmd, out *bytes.Buffer, calls string) {
+	t.Helper()
+	waited, stop := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer stop()
+	for begun := false; !begun; time.Sleep(20 * time.Millisecond) {
+		text, _ := os.ReadFile(calls) // it may not be there yet
+		begun = bytes.Count(text, []byte("\n")) > 5
+		if waited.Err() != nil {
+			_ = cmd.Process.Kill() // it did not come so far
+			_ = cmd.Wait()
+			t.Fatalf("the run did not begin:\n%s", out.String())
+		}
+	}
 }
 
 // TestKubernetesServiceLoad: agents in pods send the load of a study to the pods of a Service, at their own addresses even

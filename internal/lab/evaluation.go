@@ -78,17 +78,20 @@ func (e *engineDied) Error() string { return e.err.Error() }
 func (e *engineDied) end(t *trialRecord, workload string, cmd engine.Command) error {
 	reason := fmt.Sprintf("the engine died under %s: %v", workload, e.err)
 	if _, ok := errors.AsType[*kube.ChangedError](e.err); ok {
-		return &diedSilently{fmt.Sprintf("workload %s: %v", workload, e.err)}
+		return &diedSilently{fmt.Sprintf("under %s %v", workload, e.err), true}
 	}
 	if d, ok := errors.AsType[*deploy.DiedError](e.err); ok && d.Reason != "" && !d.Failure.Infra {
 		t.refuse(reason, d.Failure, cmd)
 		return nil
 	}
-	return &diedSilently{reason}
+	return &diedSilently{reason, false}
 }
 
 // diedSilently says that an engine died under load without giving a reason.
-type diedSilently struct{ reason string }
+type diedSilently struct {
+	reason string
+	others bool // whoever runs a Service has changed it
+}
 
 func (e *diedSilently) Error() string { return e.reason }
 

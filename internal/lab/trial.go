@@ -39,6 +39,9 @@ func (ev *evaluation) measure(ctx context.Context) error {
 		return err
 	}
 	ev.t.Notes = notes
+	if died.others {
+		ev.t.note("It was measured again: the first time, %s.", died)
+	}
 	err = ev.measureOnce(ctx)
 	if died, ok := errors.AsType[*diedSilently](err); ok {
 		ev.t.Status, ev.t.Reason = tune.Failed, died.Error()

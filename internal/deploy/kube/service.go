@@ -281,7 +281,7 @@ func (d *served) change(pods []seen) string {
 				continue
 			}
 			if how := m.ended(now); how != "" {
-				return fmt.Sprintf("%s ended (%s)", describePod(m.Pod), how)
+				return fmt.Sprintf("%s ended (%s)", describePod(m.Pod), strings.TrimSuffix(how, ", node "+m.Spec.NodeName))
 			}
 		}
 	}

@@ -143,7 +143,7 @@ func (d *served) forwarded() error {
 	if d.Service.Settings.Reach == ReachForward {
 		why = "reach says so"
 	}
-	d.tell("requests go to pod %s of the Service %s by a port-forward through the API server, since %s: its delay and limits are part of all figures", strings.Join(names, ", "), d.full(), why)
+	d.tell("requests go to %s of the Service %s by a port-forward through the API server, since %s: its delay and limits are part of all figures", map[bool]string{true: "pod ", false: "pods "}[len(names) == 1]+strings.Join(names, ", "), d.full(), why)
 	return nil
 }
 
