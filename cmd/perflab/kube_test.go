@@ -112,8 +112,11 @@ func newAPI(t *testing.T, kubeconfig string) *api {
 var kinds = map[string]string{
 	"ServiceAccount": "/api/v1/namespaces/%s/serviceaccounts/", "Secret": "/api/v1/namespaces/%s/secrets/",
 	"Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/%s/roles/", "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/%s/rolebindings/",
-	"Service": "/api/v1/namespaces/%s/services/", "Pod": "/api/v1/namespaces/%s/pods/",
+	"Pod":                   "/api/v1/namespaces/%s/pods/",
 	"PersistentVolumeClaim": "/api/v1/namespaces/%s/persistentvolumeclaims/", "PersistentVolume": "/api/v1/persistentvolumes/",
+	"ConfigMap": "/api/v1/namespaces/%s/configmaps/", "Service": "/api/v1/namespaces/%s/services/",
+	"Deployment": "/apis/apps/v1/namespaces/%s/deployments/", "StatefulSet": "/apis/apps/v1/namespaces/%s/statefulsets/",
+	"Job": "/apis/batch/v1/namespaces/%s/jobs/", "CronJob": "/apis/batch/v1/namespaces/%s/cronjobs/",
 }
 
 // apply is kubectl apply -f of a text.
@@ -137,7 +140,7 @@ func (a *api) apply(t *testing.T, text string) {
 		path += o.Metadata.Name
 		a.do(t, http.MethodPatch, path+"?fieldManager=kubectl", doc)
 		t.Cleanup(func() {
-			if answer, err := a.send(context.Background(), http.MethodDelete, path, ""); err != nil {
+			if answer, err := a.send(context.Background(), http.MethodDelete, path+"?propagationPolicy=Background", ""); err != nil {
 				t.Error(err)
 			} else {
 				_ = answer.Body.Close() // that it is gone is looked at when its namespace goes
@@ -267,8 +270,9 @@ func TestKubernetesDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	user, commands := "", 0
-	doc, _, _ = bytes.Cut(doc, []byte(serviceSection)) // whose commands TestKubernetesService runs
-	for _, block := range shellBlock.FindAllStringSubmatch(string(doc), -1) {
+	before, rest, _ := strings.Cut(string(doc), serviceSection) // whose commands TestKubernetesService runs
+	_, after, _ := strings.Cut(rest, "\n## ")
+	for _, block := range shellBlock.FindAllStringSubmatch(before+after, -1) {
 		for line := range strings.Lines(block[1]) {
 			commands++
 			words := strings.Fields(strings.ReplaceAll(line, " bench", " "+p.namespace))

@@ -174,6 +174,7 @@ func (l llama) document(t *testing.T) map[string]string {
 		t.Fatal(err)
 	}
 	_, text, _ := strings.Cut(string(doc), serviceSection)
+	text, _, _ = strings.Cut(text, "\n## ")
 	user, out := "", map[string]string{}
 	for _, block := range shellBlock.FindAllStringSubmatch(text, -1) {
 		for line := range strings.Lines(block[1]) {
