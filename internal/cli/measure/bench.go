@@ -125,7 +125,10 @@ func NewBench(env console.Env) *cobra.Command {
   # the first 300 requests of a production trace, ten times faster
   perflab bench --base-url http://127.0.0.1:8000 --model Qwen/Qwen3-32B \
     --dataset-name azure --dataset-path AzureLLMInferenceTrace_conv.csv \
-    --num-prompts 300 --speed 10`,
+    --num-prompts 300 --speed 10
+
+  # what others run in a Kubernetes cluster, with its pods and their metrics
+  perflab bench --kube-service prod/llama --num-prompts 200`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return console.Usage(fmt.Errorf("%q is no flag, and no flag before it takes it as a value (see perflab bench --help)", args[0]))

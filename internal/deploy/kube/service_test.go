@@ -295,7 +295,7 @@ func TestServiceWithoutSelector(t *testing.T) {
 			"addresses": []any{"192.0.2.1"}, "targetRef": map[string]any{"kind": "Pod", "name": "llama-0", "namespace": s.namespace},
 		}},
 	})
-	d := start(t, s.of(t, kubetest.Admin))
+	d := start(t, s.of(t, kubetest.Admin, func(r *kube.Service) { r.Name = "llama" })) // in the namespace of the context
 	if got := d.Targets(); !slices.Equal(got, s.at(0)) {
 		t.Errorf("targets %q, want %q", got, s.at(0))
 	}
@@ -342,4 +342,23 @@ func TestServiceRole(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "may not get services") || !strings.Contains(hint(err), "perflab kube role --service") {
 		t.Errorf("without rights and an address: %v (%s)", err, hint(err))
 	}
+}
+
+// FuzzSplitService: a name that is taken is one of the API's, whatever stands there.
+func FuzzSplitService(f *testing.F) {
+	for _, text := range []string{"prod/llama:http", "llama", "a/b/c", "prod/llama:", ":80", "prod/llama:8000", "A/b", "a\n/b"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		name, port, err := kube.SplitService(text)
+		if err != nil {
+			return
+		}
+		if strings.ContainsAny(name+port, ":\n\t .") || strings.Count(name, "/") > 1 || strings.Contains(port, "/") || name == "" {
+			t.Errorf("%q is the Service %q at port %q", text, name, port)
+		}
+		if again, p, err := kube.SplitService(strings.TrimSuffix(name+":"+port, ":")); err != nil || again != name || p != port {
+			t.Errorf("%q: %q at %q, then %q at %q: %v", text, name, port, again, p, err)
+		}
+	})
 }
