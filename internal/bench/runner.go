@@ -51,6 +51,10 @@ type Runner struct {
 	// Pods are those that the targets are, where they are pods of a cluster.
 	Pods []result.Pod
 
+	// Service is what others run in a cluster, where the targets are that. Its metrics are read as Meters says, and none
+	// where there are no Meters: its address is now one pod's and now another's.
+	Service *result.Service
+
 	// Sources are read during the run beside the engines' metrics: GPUs and hosts.
 	// Of a simulated engine there are no readings of GPUs, which it does not use.
 	Sources []telemetry.Source
@@ -113,7 +117,7 @@ func (b Runner) Header(w *workload.Workload, simulated bool) (result.Header, err
 		Schema: rundir.Schema, Version: b.Version, Simulated: simulated, Started: time.Now().UTC(),
 		Model: s.Model, Backend: s.Backend, Targets: s.Targets, Workload: b.Name, Spec: spec,
 		Requests: w.Len(), Limit: s.Workload.MaxConcurrency, Command: b.Command, Invoked: b.Invoked, Host: host(),
-		Pods: b.Pods, SelfCheck: b.SelfCheck, Tokenizer: w.MeasuredBy(), TokenizerFrom: b.TokenizerFrom,
+		Pods: b.Pods, Service: b.Service, SelfCheck: b.SelfCheck, Tokenizer: w.MeasuredBy(), TokenizerFrom: b.TokenizerFrom,
 		Cache: cmp.Or(s.Cache, CacheUnique), Sharing: s.Workload.Defaults().SharesPrefixes(),
 	}
 	if h.Workload == "" {
@@ -196,7 +200,7 @@ func addresses(targets []string, behind []Meter) []string {
 // behind it, and what the caller added. stop ends that, and gives up what it holds.
 func (b Runner) record(ctx context.Context, clients []*openai.Client) (rec *telemetry.Recording, stop func(), err error) {
 	meters := b.Meters
-	if b.Spec.Telemetry == 0 {
+	if b.Spec.Telemetry == 0 || b.Service != nil && len(meters) == 0 {
 		clients, meters = nil, nil
 	}
 	var own []*openai.Client

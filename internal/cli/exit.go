@@ -8,6 +8,7 @@ import (
 
 	"perflab/internal/bench"
 	"perflab/internal/cli/console"
+	"perflab/internal/deploy/kube"
 	"perflab/internal/engine"
 	"perflab/internal/lab"
 	"perflab/internal/load"
@@ -61,6 +62,9 @@ func exitCode(err error) int {
 		return e.Code
 	}
 	if _, ok := errors.AsType[*load.VoidError](err); ok {
+		return console.ExitVoid
+	}
+	if _, ok := errors.AsType[*kube.ChangedError](err); ok {
 		return console.ExitVoid
 	}
 	if _, ok := errors.AsType[console.UsageError](err); ok {

@@ -16,6 +16,9 @@ type beside struct {
 	d    deploy.Deployment
 }
 
+// Beside is a crew that sends to the Service by the addresses that it has inside of the cluster.
+func (s *Service) Beside(crew bench.Crew) bench.Crew { return beside{crew, s.Deployment} }
+
 // Load is bench.Crew's.
 func (b beside) Load(ctx context.Context, job bench.CrewJob, emit func(result.Call)) (load.Stats, *result.Fleet, error) {
 	if in, ok := b.d.(deploy.Insider); ok {

@@ -3,7 +3,9 @@ package lab
 import (
 	"context"
 	"fmt"
+	"strings"
 
+	"perflab/internal/bench"
 	"perflab/internal/deploy"
 	"perflab/internal/deploy/kube"
 	"perflab/internal/redact"
@@ -63,6 +65,9 @@ func (l *launcher) first() (spec deploy.Spec, engineName string, err error) {
 
 // CheckCluster holds a cluster against what a study needs of it, and launches nothing.
 func CheckCluster(ctx context.Context, s *study.Study) ([]kube.Finding, error) {
+	if target, ok := s.ServiceTarget(); ok {
+		return target.Check(ctx), context.Cause(ctx)
+	}
 	l := newSession(s, Options{}).engines
 	defer l.release()
 	var err error
@@ -86,7 +91,64 @@ func podsOf(ctx context.Context, d deploy.Deployment) []result.Pod {
 	}
 	var out []result.Pod
 	for _, at := range p.Places(ctx) {
-		out = append(out, result.Pod{Replica: at.Replica, Name: at.Pod, UID: at.UID, Node: at.Node, Image: at.Image, GPUs: at.GPUs, Forwarded: at.Forward})
+		out = append(out, result.Pod{Replica: at.Replica, Name: at.Pod, UID: at.UID, Node: at.Node, Image: at.Image, GPUs: at.GPUs, Forwarded: at.Forward, Metrics: at.Metrics})
 	}
 	return out
+}
+
+// serviceOf is the Service that a deployment is, nil where it is none.
+func serviceOf(d deploy.Deployment) *result.Service {
+	at, ok := d.(kube.Attached)
+	if !ok {
+		return nil
+	}
+	s := at.Served()
+	return &result.Service{Name: s.Name, UID: s.UID, Port: s.Port, Reach: s.Reach, Lacks: s.Lacks}
+}
+
+// service takes note of the Service that was found: of how many pods it is, and what is not known of it.
+func (ev *evaluation) service(d deploy.Deployment) {
+	s := serviceOf(d)
+	if s == nil {
+		return
+	}
+	ev.t.Replicas = max(len(ev.t.Pods), 1)
+	for _, text := range s.Lacks {
+		ev.t.note("%s.", strings.ToUpper(text[:1])+text[1:])
+	}
+}
+
+// Service is a Service of a cluster that others run, found for a bench.
+type Service struct {
+	deploy.Deployment
+	Header *result.Service
+	Pods   []result.Pod
+	Meters []bench.Meter
+}
+
+// FindService finds a Service and its pods, and returns when it answers. Stop gives up what that opened.
+func FindService(ctx context.Context, s *kube.Service) (*Service, error) {
+	d, err := s.Start(ctx, deploy.Spec{Name: s.Name})
+	if err != nil {
+		return nil, err
+	}
+	return &Service{d, serviceOf(d), podsOf(ctx, d), meters(d)}, nil
+}
+
+// Watched is a context that ends when the Service's pods change, with that as its cause.
+func (s *Service) Watched(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	watching := make(chan struct{})
+	go func() {
+		defer close(watching)
+		select {
+		case <-s.Done():
+			cancel(s.Err())
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() {
+		cancel(nil)
+		<-watching
+	}
 }

@@ -13,6 +13,7 @@ import (
 	"perflab/internal/bench"
 	"perflab/internal/compare"
 	"perflab/internal/deploy"
+	"perflab/internal/deploy/kube"
 	"perflab/internal/engine"
 	"perflab/internal/outcome"
 	"perflab/internal/study"
@@ -76,15 +77,21 @@ func (e *engineDied) Error() string { return e.err.Error() }
 // died without a word may have been ended by anything, and is a *diedSilently.
 func (e *engineDied) end(t *trialRecord, workload string, cmd engine.Command) error {
 	reason := fmt.Sprintf("the engine died under %s: %v", workload, e.err)
+	if _, ok := errors.AsType[*kube.ChangedError](e.err); ok {
+		return &diedSilently{fmt.Sprintf("under %s %v", workload, e.err), true}
+	}
 	if d, ok := errors.AsType[*deploy.DiedError](e.err); ok && d.Reason != "" && !d.Failure.Infra {
 		t.refuse(reason, d.Failure, cmd)
 		return nil
 	}
-	return &diedSilently{reason}
+	return &diedSilently{reason, false}
 }
 
 // diedSilently says that an engine died under load without giving a reason.
-type diedSilently struct{ reason string }
+type diedSilently struct {
+	reason string
+	others bool // whoever runs a Service has changed it
+}
 
 func (e *diedSilently) Error() string { return e.reason }
 

@@ -297,6 +297,10 @@ func (m *factsMaker) method() string {
 			how = "The server was started for each configuration by a command of the study's own, and measured over HTTP by perflab bench."
 			break
 		}
+		if m.Runtime.Service != "" {
+			how = "The Service " + m.Runtime.Service + " of a Kubernetes cluster, which others run, was measured over HTTP by perflab bench."
+			break
+		}
 		how = "An endpoint that was already running was measured over HTTP by perflab bench."
 	default:
 		how = "The engine was started for each configuration as a child process from its serving command, and measured over HTTP by perflab bench."

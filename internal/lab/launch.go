@@ -58,6 +58,9 @@ func (l *launch) sources(d deploy.Deployment, every time.Duration) []telemetry.S
 	if every == 0 {
 		return nil
 	}
+	if l.Runtime.Service != "" { // whose machines are others, also where it is reached at an address of this one
+		return nil
+	}
 	switch l.Runtime.Kind {
 	case study.Simulated:
 		return []telemetry.Source{telemetry.Host(every)}

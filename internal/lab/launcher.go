@@ -71,6 +71,10 @@ func (l *launcher) newRuntime(engineName string) (deploy.Runtime, error) {
 	r := l.Runtime
 	switch r.Kind {
 	case study.Existing:
+		if s, ok := l.ServiceTarget(); ok {
+			s.Progress = l.detail
+			return &s, nil
+		}
 		return deploy.Existing{URLs: r.URLs, Hooks: deploy.Hooks(r.Hooks)}, nil
 	case study.Process, study.Simulated, study.Predicted:
 		return deploy.Process{Dir: r.Dir, Limits: r.Limits, Grace: l.grace, Fence: l.fence}, nil
@@ -271,7 +275,7 @@ func (l *launcher) allowMore(la *launch, late *deploy.LateError) bool {
 // count as allocated, and say what is to be known of replicas that span machines.
 func (l *launcher) places(ctx context.Context, pl study.Configuration) (places [][]cluster.Node, notes []string, err error) {
 	if l.Runtime.Kind == study.Existing {
-		for range l.Runtime.URLs {
+		for range max(len(l.Runtime.URLs), 1) { // of a Service it is known when it is found
 			places = append(places, []cluster.Node{{Devices: cluster.Devices(1)}})
 		}
 		return places, nil, nil

@@ -78,7 +78,12 @@ func (l *session) tokenizerOf(ctx context.Context, w study.Workload) (study.Toke
 	}
 	path, from := bench.SuitedTokenizer(l.Model, w.Spec)
 	if l.Runtime.Kind == study.Existing && path != "" { // it may be a simulated one
-		b := bench.Runner{APIKey: l.APIKey, Spec: bench.Spec{Targets: l.Runtime.URLs, Backend: l.Bench.Backend, Model: l.Model, Workload: w.Spec}}
+		targets, leave, err := l.existing(ctx)
+		if err != nil {
+			return study.Tokenizer{}, err
+		}
+		defer leave()
+		b := bench.Runner{APIKey: l.APIKey, Spec: bench.Spec{Targets: targets, Backend: l.Bench.Backend, Model: l.Model, Workload: w.Spec}}
 		if err := b.ChooseTokenizer(ctx); err != nil {
 			return study.Tokenizer{}, err
 		}
@@ -89,6 +94,19 @@ func (l *session) tokenizerOf(ctx context.Context, w study.Workload) (study.Toke
 	}
 	name, err := bench.TokenizerName(path)
 	return study.Tokenizer{Path: path, Name: name, From: from}, err
+}
+
+// existing are the addresses of what is up already, until leave.
+func (l *session) existing(ctx context.Context) (targets []string, leave func(), err error) {
+	s, ok := l.ServiceTarget()
+	if !ok {
+		return l.Runtime.URLs, func() {}, nil
+	}
+	found, err := FindService(ctx, &s)
+	if err != nil {
+		return nil, nil, err
+	}
+	return found.Targets(), func() { _ = found.Stop(ctx) }, nil // it never fails
 }
 
 // sameTokenizers checks that the files are what they were as the study began.

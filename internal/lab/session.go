@@ -110,7 +110,7 @@ func backoff() []time.Duration { return []time.Duration{time.Second, 5 * time.Se
 // awaitEngineDeath returns why a run went wrong: ctx's cause, also if it comes in a
 // moment, or else the run's own error, if any.
 func (l *session) awaitEngineDeath(ctx context.Context, err error) error {
-	if l.Attached() && ctx.Err() == nil {
+	if l.Attached() && l.Runtime.Service == "" && ctx.Err() == nil {
 		return err // its end is never told
 	}
 	select {

@@ -40,6 +40,9 @@ func (ev *evaluation) measure(ctx context.Context) error {
 		return err
 	}
 	ev.t.Notes = notes
+	if died.others {
+		ev.t.note("It was measured again: the first time, %s.", died)
+	}
 	err = ev.measureOnce(ctx)
 	if died, ok := errors.AsType[*diedSilently](err); ok {
 		ev.t.Status, ev.t.Reason = tune.Failed, died.Error()
@@ -163,6 +166,7 @@ func (ev *evaluation) start(ctx context.Context, la *launch) (deploy.Deployment,
 		ev.engines.patience.learn(name, took)
 		ev.t.readLogs(ev.config.Engine, la.spec)
 		ev.t.Pods = podsOf(ctx, d)
+		ev.service(d)
 		if (result.Header{Pods: ev.t.Pods}).Forwarded() {
 			ev.t.note("Requests went through a port-forward of the API server, for the addresses of pods did not answer or the study wants it so: a smoke test, and no measurement.")
 		}
@@ -254,7 +258,7 @@ func (ev *evaluation) load(ctx context.Context, la *launch, d deploy.Deployment,
 	if ev.Bench.Warmups != nil {
 		b.Spec.Warmups = *ev.Bench.Warmups
 	}
-	b.Pods = ev.t.Pods
+	b.Pods, b.Service = ev.t.Pods, serviceOf(d)
 	b.Dir, b.APIKey, b.Secrets = ev.runDir(name, try), ev.APIKey, ev.Options.Secrets
 	if m := ev.Runtime.Node(); m.Name != "" {
 		b.Crew = ev.Fleet.Crew(m.Name)

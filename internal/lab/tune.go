@@ -194,7 +194,7 @@ func (l *session) evaluate(ctx context.Context, p tune.Proposal, dir string) (*t
 	}
 	t.Replicas = config.Replicas
 	if l.Runtime.Kind == study.Existing { // what serves there is not known
-		t.Replicas = len(l.Runtime.URLs)
+		t.Replicas = max(len(l.Runtime.URLs), 1)
 	} else {
 		t.Each = config.Config.GPUs
 	}

@@ -242,6 +242,7 @@ func runFacts(h result.Header, partial bool) []Fact {
 		{client, clientName(h)}, {"Stamps taken by", h.ClockText()},
 		{"Error of this client", agents.SelfChecked(h.SelfCheck)},
 	}
+	f = append(f, serviceFact(h))
 	nodes, images, gpus := agents.Pods(h.Pods)
 	f = append(f, Fact{"Pods on", nodes}, Fact{"Image of the pods", images}, Fact{"GPUs of the pods", gpus})
 	f = append(f, importedFacts(h)...)
@@ -257,6 +258,14 @@ func runFacts(h result.Header, partial bool) []Fact {
 		f = append(f, Fact{"Partial", "the run was stopped before its end"})
 	}
 	return slices.DeleteFunc(f, func(x Fact) bool { return x.Value == "" })
+}
+
+// serviceFact names the Service that was measured, and what is not known of it.
+func serviceFact(h result.Header) Fact {
+	if h.Service == nil {
+		return Fact{}
+	}
+	return Fact{"Service", strings.Join(append([]string{h.Service.Name}, h.Service.Lacks...), "; ")}
 }
 
 // believable says what a verdict means.

@@ -16,7 +16,25 @@ type Pod struct {
 	Image     string   `json:"image,omitempty"`     // by digest
 	GPUs      []string `json:"gpus,omitempty"`      // UUIDs, where the pod tells them
 	Forwarded bool     `json:"forwarded,omitempty"` // requests reached it through the API server
+	Metrics   string   `json:"metrics,omitempty"`   // of a Service's pod: pods (read at its address) or forward; "": not read
 }
+
+// Service is what others run in a Kubernetes cluster and a run was sent to.
+type Service struct {
+	Name  string   `json:"name"` // NAMESPACE/NAME
+	UID   string   `json:"uid,omitempty"`
+	Port  int      `json:"port,omitempty"`
+	Reach string   `json:"reach"`           // how requests got there, one of the constants below
+	Lacks []string `json:"lacks,omitempty"` // what is not known of it, one sentence each
+}
+
+// How requests got to a Service.
+const (
+	ReachService = "service" // at its own address
+	ReachPods    = "pods"    // at those of its pods, over which the client spread them
+	ReachForward = "forward" // through the API server
+	ReachURL     = "url"     // through a gateway or an ingress before it
+)
 
 // Forwarded reports whether requests went through the API server of a cluster.
 func (h Header) Forwarded() bool {

@@ -56,6 +56,7 @@ type Header struct {
 	SelfCheck     *SelfCheck `json:"self_check,omitempty"`           // error bars of this client on this machine, where measured
 	Fleet         *Fleet     `json:"fleet,omitempty"`                // who sent the load, as far as is known; nil: this machine
 	Pods          []Pod      `json:"pods,omitempty"`                 // that engines ran in, of a Kubernetes cluster
+	Service       *Service   `json:"service,omitempty"`              // of others in a Kubernetes cluster, whose pods they are
 	Imported      *Imported  `json:"imported,omitempty"`             // another client measured it; nil: we did
 }
 

@@ -356,8 +356,8 @@ func (c *checker) runtime() {
 			c.add("runtime.urls", "urls applies to runtime kind existing, not %s", r.Kind)
 		}
 	case Existing:
-		if len(r.URLs) == 0 {
-			c.add("runtime", "runtime kind existing needs urls: the base URLs of the running engine")
+		if len(r.URLs) == 0 && r.Service == "" {
+			c.add("runtime", "runtime kind existing needs urls: the base URLs of the running engine (or service: a Service of a Kubernetes cluster)")
 		}
 		if c.s.Attached() && (len(c.s.Stages) > 0 || len(c.s.Survey) > 1) {
 			c.add("runtime.kind", "an existing endpoint cannot be reconfigured: a study with candidates needs hooks.start and hooks.stop, or another runtime kind")
@@ -368,6 +368,7 @@ func (c *checker) runtime() {
 		c.add("runtime.kind", "runtime kind %q is not known: use process, docker, ssh, kubernetes, fleet, simulated, predicted or existing", r.Kind)
 	}
 	c.processes()
+	c.service()
 	for i, u := range r.URLs {
 		if p, err := url.Parse(u); err != nil || p.Host == "" || p.Scheme != "http" && p.Scheme != "https" {
 			c.add(field.Index("runtime.urls", i), "%q is no URL: write http://HOST:PORT", u)

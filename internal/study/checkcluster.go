@@ -16,7 +16,9 @@ import (
 func (c *checker) pods() {
 	s, at := c.s, "runtime.kubernetes"
 	if s.Runtime.Kind != Kubernetes {
-		if s.Runtime.Kubernetes != nil && s.Runtime.Kind != "" {
+		if s.Runtime.Kind == Existing && s.Runtime.Service != "" {
+			c.serviceSettings()
+		} else if s.Runtime.Kubernetes != nil && s.Runtime.Kind != "" {
 			c.add(at, "kubernetes does not apply to runtime kind %s", s.Runtime.Kind)
 		}
 		return
@@ -79,7 +81,8 @@ func (c *checker) podSecrets(engineName string) {
 
 // LoadAgents are the agents that send the study's loads from beside its engines; nil: this machine sends them.
 func (f *File) LoadAgents() *kube.Agents {
-	if f.Runtime.Kind != Kubernetes || f.Runtime.Kubernetes == nil {
+	inCluster := f.Runtime.Kind == Kubernetes || f.Runtime.Kind == Existing && f.Runtime.Service != ""
+	if !inCluster || f.Runtime.Kubernetes == nil {
 		return nil
 	}
 	return f.Runtime.Kubernetes.Load

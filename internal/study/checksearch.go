@@ -31,7 +31,7 @@ func (c catalogueChecker) check() {
 	c.race()
 	c.earlier()
 	c.priors()
-	if c.s.Attached() && len(c.s.Runtime.URLs) > 0 {
+	if c.s.Attached() && (len(c.s.Runtime.URLs) > 0 || c.s.Runtime.Service != "") {
 		c.add("runtime.kind", "an existing endpoint cannot be reconfigured: strategy %s needs hooks.start and hooks.stop, or another runtime kind", c.s.Strategy)
 	}
 }

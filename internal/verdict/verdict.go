@@ -70,7 +70,7 @@ func Judge(a *result.Analysis) result.Verdict {
 	for _, c := range rateChecks(a) {
 		v.Add(c)
 	}
-	if len(a.Header.Pods) > 0 {
+	if len(a.Header.Pods) > 0 || a.Header.Service != nil {
 		run(check{"path", judgePath})
 	}
 	run(check{"samples", judgeSamples})

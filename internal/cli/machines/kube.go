@@ -67,13 +67,17 @@ func NewKube(env console.Env) *cobra.Command {
 }
 
 func newKubeRole(env console.Env) *cobra.Command {
-	namespace, agents := "", false
+	namespace, uses := "", kube.Uses{}
 	c := &cobra.Command{
 		Use:   "role",
 		Short: "Print the rights that studies need in a namespace, for kubectl apply",
 		Long: `Print a ServiceAccount named perflab, a Role with what perflab uses in a namespace, and
 the RoleBinding of both, as YAML. No right of it is of the cluster as a whole, and none
 reads the value of a Secret.
+
+With --service it is what perflab needs where it starts no engine and measures a Service
+that others run: to look at the Service and its pods, and to forward a port to them. Apply
+it in the namespace of the Service.
 
 Whoever may make Roles applies it. A study then runs in a pod with that account, or as
 it from elsewhere; a person's own account gets the same Role by a RoleBinding of its own.`,
@@ -85,12 +89,13 @@ it from elsewhere; a person's own account gets the same Role by a RoleBinding of
 			if err := s.Pods.Validate(); err != nil {
 				return console.Usage(err)
 			}
-			_, err := io.WriteString(env.Stdout, kube.Role(namespace, agents))
+			_, err := io.WriteString(env.Stdout, kube.Role(namespace, uses))
 			return err
 		},
 	}
 	c.Flags().StringVarP(&namespace, "namespace", "n", "default", "namespace in which studies start engines")
-	c.Flags().BoolVar(&agents, "agents", false, "also the right to make Secrets, for the invitations of load agents in pods")
+	c.Flags().BoolVar(&uses.Agents, "agents", false, "also the right to make Secrets, for the invitations of load agents in pods")
+	c.Flags().BoolVar(&uses.Service, "service", false, "only what measuring a Service of others needs, which is to look at it; no engine can be started")
 	return c
 }
 
@@ -104,6 +109,9 @@ what to do about it: whether the API server answers, the namespace is there, the
 suffice, LeaderWorkerSet and the queue are installed where the study needs them, claims
 and Secrets are there, a node could hold a pod, and the cluster would accept the objects
 (a dry run on the server, so that quotas, webhooks and policies are asked).
+
+Of a study of an existing Service it says whether that is there, which pods are behind it
+and how they and their metrics are reached, and what rights lack and cost.
 
 Nothing is started and nothing is changed. perflab tune makes the same checks before its
 first launch. Exit status 1 says that something is missing.`,
@@ -123,6 +131,9 @@ first launch. Exit status 1 says that something is missing.`,
 			}
 			n := len(slices.DeleteFunc(slices.Clone(findings), func(f kube.Finding) bool { return f.OK }))
 			if n > 0 {
+				if _, ok := s.ServiceTarget(); ok {
+					return fmt.Errorf("the Service of %s cannot be measured: see the lines above without ok", args[0])
+				}
 				return fmt.Errorf("the engines of %s would not start: see the %s above", args[0], map[bool]string{true: "line", false: "lines"}[n == 1]+" without ok")
 			}
 			return nil
@@ -132,7 +143,7 @@ first launch. Exit status 1 says that something is missing.`,
 	return c
 }
 
-// clusterStudy reads a study whose engines are pods.
+// clusterStudy reads a study of a cluster.
 func clusterStudy(path string) (*study.Study, error) {
 	source, err := study.ReadFile(path)
 	if err != nil {
@@ -142,8 +153,8 @@ func clusterStudy(path string) (*study.Study, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.Runtime.Kind != study.Kubernetes {
-		return nil, fmt.Errorf("%s has runtime kind %s, which uses no cluster: perflab kube check is for kind kubernetes", path, s.Runtime.Kind)
+	if _, ok := s.ServiceTarget(); !ok && s.Runtime.Kind != study.Kubernetes {
+		return nil, fmt.Errorf("%s has runtime kind %s, which uses no cluster: perflab kube check is for kind kubernetes, and for existing with a service", path, s.Runtime.Kind)
 	}
 	return s, nil
 }

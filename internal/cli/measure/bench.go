@@ -43,6 +43,7 @@ import (
 type benchFlags struct {
 	push   library.Push
 	spans  spanFlags
+	kube   kubeFlags
 	fleet  string // agents that send the load
 	hub    machines.Hub
 	crew   bench.Crew // of the fleet; nil: this machine sends
@@ -125,7 +126,10 @@ func NewBench(env console.Env) *cobra.Command {
   # the first 300 requests of a production trace, ten times faster
   perflab bench --base-url http://127.0.0.1:8000 --model Qwen/Qwen3-32B \
     --dataset-name azure --dataset-path AzureLLMInferenceTrace_conv.csv \
-    --num-prompts 300 --speed 10`,
+    --num-prompts 300 --speed 10
+
+  # what others run in a Kubernetes cluster, with its pods and their metrics
+  perflab bench --kube-service prod/llama --num-prompts 200`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return console.Usage(fmt.Errorf("%q is no flag, and no flag before it takes it as a value (see perflab bench --help)", args[0]))
@@ -142,19 +146,24 @@ func NewBench(env console.Env) *cobra.Command {
 			if err := f.spans.begin(env); err != nil {
 				return err
 			}
-			if err := f.askModel(c.Context(), env); err != nil {
+			ctx, leave, err := f.findService(c.Context(), env)
+			if err != nil {
 				return err
 			}
-			stop, err := f.meet(c.Context(), env)
+			defer leave()
+			if err := f.askModel(ctx, env); err != nil {
+				return err
+			}
+			stop, err := f.meet(ctx, env)
 			if err != nil {
 				return err
 			}
 			defer stop()
 			return f.push.After(c.Context(), env, func() error {
 				if kind := f.series.kind(c.Flags()); kind != "" {
-					return runSeries(c.Context(), env, f, kind)
+					return runSeries(ctx, env, f, kind)
 				}
-				return runBench(c.Context(), env, f)
+				return runBench(ctx, env, f)
 			}, func() []string { return []string{f.out} })
 		},
 	}
@@ -169,6 +178,7 @@ func (f *benchFlags) add(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&f.baseURLs, "base-url", nil, "endpoint, http://host:port; several (comma separated) are loaded as replicas")
 	fs.StringVar(&f.host, "host", "127.0.0.1", "endpoint's host, without --base-url")
 	fs.IntVar(&f.port, "port", 8000, "endpoint's port, without --base-url")
+	f.kube.add(fs)
 	fs.StringVar(&s.Backend, "backend", "openai-chat", "API to speak: openai-chat (/v1/chat/completions), openai or vllm (/v1/completions), openai-responses (/v1/responses), anthropic (/v1/messages), sglang (/generate), openai-embeddings (/v1/embeddings), rerank (/v1/rerank), score (/score), pooling (/pooling)")
 	fs.StringVar(&s.Endpoint, "endpoint", "", "path of the API when it is not the backend's usual one")
 	fs.StringVar(&s.Model, "model", "", "model name sent with each request (default the first that the server lists)")
@@ -222,7 +232,10 @@ func (f *benchFlags) complete(fs *pflag.FlagSet) error {
 		}
 	}
 	s.Targets = f.baseURLs
-	if len(s.Targets) == 0 {
+	note(f.kube.complete(fs, f.baseURLs))
+	if len(s.Targets) == 0 && f.kube.given() {
+		s.Targets = []string{"http://" + serviceHost} // until it is found
+	} else if len(s.Targets) == 0 {
 		s.Targets = []string{"http://" + net.JoinHostPort(f.host, strconv.Itoa(f.port))}
 	} else if fs.Changed("host") || fs.Changed("port") {
 		note(errors.New("--host and --port are for when there is no --base-url: give one or the other"))
@@ -391,6 +404,9 @@ func (f *benchFlags) meet(ctx context.Context, env console.Env) (stop func(), er
 		stop()
 		return nil, err
 	}
+	if f.kube.found != nil {
+		f.crew = f.kube.found.Beside(f.crew)
+	}
 	return stop, nil
 }
 
@@ -412,6 +428,7 @@ func runBench(ctx context.Context, env console.Env, f *benchFlags) error {
 		Spec: f.spec, Repo: f.repo, APIKey: env.Getenv("OPENAI_API_KEY"), Secrets: env.Secrets, Dir: f.out, Version: env.Version, Invoked: f.invoked(env), SelfCheck: selfcheck.Load(env.Version),
 		Progress: progress, Phase: phase.set, Sources: f.sources(), Crew: f.crew,
 	}
+	f.kube.tell(&b)
 	var out *bench.Outcome
 	if err = b.ChooseTokenizer(ctx); err == nil {
 		out, err = b.Run(ctx)

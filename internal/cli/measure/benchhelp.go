@@ -24,7 +24,7 @@ func BenchHelp() console.Help {
 // under one of them.
 func benchGroups() []console.FlagGroup {
 	return slices.Concat([]console.FlagGroup{
-		{Title: "Endpoint", Flags: "base-url host port backend endpoint model served-model-name header extra-body temperature top-p top-k min-p frequency-penalty presence-penalty repetition-penalty insecure " +
+		{Title: "Endpoint", Flags: "base-url host port " + kubeFlagNames + " backend endpoint model served-model-name header extra-body temperature top-p top-k min-p frequency-penalty presence-penalty repetition-penalty insecure " +
 			"ready-check-timeout-sec timeout-first-token timeout-idle timeout-total"},
 		{Title: "Workload", Flags: "dataset-name num-prompts seed cache nonce tokenizer ignore-eos lora-modules lora-assignment"},
 	}, flagset.LoadGroups(), []console.FlagGroup{

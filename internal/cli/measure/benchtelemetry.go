@@ -67,7 +67,7 @@ func (f *benchFlags) sources() []telemetry.Source {
 	case telemetryOff:
 		return nil
 	case telemetryAuto:
-		if slices.ContainsFunc(f.spec.Targets, bench.OnThisMachine) {
+		if !f.kube.given() && slices.ContainsFunc(f.spec.Targets, bench.OnThisMachine) {
 			return telemetry.Local(every, f.gpus)
 		}
 		return nil

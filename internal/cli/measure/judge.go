@@ -14,7 +14,7 @@ import (
 const exitRule = `Exit status, the first that applies to the run:
   130  it was interrupted
   1    more than --max-error-rate of its calls failed, or all
-  4    it is void
+  4    it is void, or a pod of --kube-service was replaced in the middle
   3    it missed an SLO
   0    none of these
 --repeat goes by all of its runs. --sweep ends with 4 when a run is void, and with

@@ -282,6 +282,7 @@ func runSeries(ctx context.Context, env console.Env, f *benchFlags, kind string)
 	if kind == bench.KindRepeat {
 		s.Sections = strings.Split(f.sections, ",")
 	}
+	f.kube.tell(&s.Bench)
 	if err := s.Bench.ChooseTokenizer(ctx); err != nil {
 		line.End()
 		return err

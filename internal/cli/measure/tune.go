@@ -176,7 +176,7 @@ func runTune(ctx context.Context, env console.Env, f *tuneFlags, path string) er
 	return cmp.Or(err, judgeStudy(facts))
 }
 
-// meet finds the machines of a study of runtime fleet, or starts the agents that send the loads of one of runtime kubernetes.
+// meet finds the machines of a study of runtime fleet, or starts the agents that send the loads of one in a cluster.
 func (f *tuneFlags) meet(ctx context.Context, env console.Env, s *study.Study) (nodes lab.Fleet, crew bench.Crew, leave func(), err error) {
 	if agents := s.LoadAgents(); agents != nil {
 		pods, _, leave, err := f.hub.Pods(ctx, env, *s.Runtime.Kubernetes, *agents)
@@ -187,7 +187,7 @@ func (f *tuneFlags) meet(ctx context.Context, env console.Env, s *study.Study) (
 	}
 	if s.Runtime.Kind != study.Fleet {
 		if f.hub.Given() {
-			return nil, nil, nil, console.Usage(fmt.Errorf("--hub says where a fleet meets, and the study's runtime is %s: set runtime.kind to fleet, give kind kubernetes its load, or leave --hub out", s.Runtime.Kind))
+			return nil, nil, nil, console.Usage(fmt.Errorf("--hub says where a fleet meets, and the study's runtime is %s: set runtime.kind to fleet, give kind kubernetes or a service its load, or leave --hub out", s.Runtime.Kind))
 		}
 		return nil, nil, func() {}, nil
 	}

@@ -37,6 +37,9 @@ const (
 	CheckClaims    = "claims" // and secrets
 	CheckNodes     = "nodes"
 	CheckObjects   = "objects" // as a trial on the server: quota, webhooks, policies
+	CheckOfService = "service" // one of others, and its pods
+	CheckPods      = "pods"
+	CheckPath      = "path" // of requests and of what is read during them
 )
 
 // Further kinds, which are only looked at.

@@ -111,6 +111,7 @@ type Place struct {
 	Image   string   `json:"image,omitempty"`   // by digest
 	GPUs    []string `json:"gpus,omitempty"`    // UUIDs
 	Forward bool     `json:"forward,omitempty"` // reached through the API server, which is no way for a measurement
+	Metrics string   `json:"metrics,omitempty"` // of a Service's pod: how they are read, ReachPods or ReachForward; "": they are not
 }
 
 var _ Placed = (*deployment)(nil)
@@ -145,7 +146,7 @@ func (d *deployment) Places(ctx context.Context) (out []Place) {
 					place.Forward = place.Forward || r.Forwarded()
 				}
 			}
-			place.GPUs = l.gpus(ctx, p.Pod)
+			place.GPUs = l.gpus(ctx, l.op, p.Pod)
 			out = append(out, place)
 		}
 	}
@@ -154,13 +155,13 @@ func (d *deployment) Places(ctx context.Context) (out []Place) {
 }
 
 // gpus are the UUIDs of the GPUs that the containers of a pod see, where they were given some.
-func (l *launch) gpus(ctx context.Context, p *corev1.Pod) (out []string) {
-	for _, c := range p.Spec.Containers {
-		if !accelerated(c) {
+func (c *cluster) gpus(ctx context.Context, op string, p *corev1.Pod) (out []string) {
+	for _, container := range p.Spec.Containers {
+		if !accelerated(container) {
 			continue
 		}
 		var b bytes.Buffer
-		if err := l.exec(ctx, l.op, p.Name, c.Name, []string{"nvidia-smi", "--query-gpu=uuid", "--format=csv,noheader"}, &b); err != nil {
+		if err := c.exec(ctx, op, p.Name, container.Name, []string{"nvidia-smi", "--query-gpu=uuid", "--format=csv,noheader"}, &b); err != nil {
 			continue // AMD's, say
 		}
 		for line := range strings.Lines(b.String()) {

@@ -19,7 +19,9 @@
 // The time that pods wait for a queue, a node or an image is not part of the deployment's time
 // limit. An API server that does not answer ends no engine: what is known of the pods stays as it was.
 //
-// Absent: anything cluster-wide (the Role of Role suffices), restarts, Services, autoscaling.
+// A Service that others run is a runtime too (type Service): its pods are found and followed, and nothing is made.
+//
+// Absent: anything cluster-wide (the Role of Role suffices), restarts, Services of its own, autoscaling.
 package kube
 
 import (

@@ -138,30 +138,39 @@ type forward struct {
 
 // forward begins to forward a port, once the API server has let it.
 func (p *process) forward(port int, address string) (base string, err error) {
-	u := p.podURL(p.podName, "portforward", nil)
-	socket, err := portforward.NewSPDYOverWebsocketDialerForStreaming(u, p.config)
+	f, err := p.forwardTo(p.podName, port, address)
 	if err != nil {
 		return "", err
 	}
-	transport, upgrader, err := spdy.RoundTripperFor(p.config)
-	if err != nil {
-		return "", err
-	}
-	f := &forward{address: address, port: port, dialer: portforward.NewFallbackDialerForStreaming(socket, spdy.NewDialerForStreaming(upgrader, &http.Client{Transport: transport}, "POST", u), oldServer)}
-	probe, _, err := f.dialer.Dial(portforward.PortForwardProtocolV1Name)
-	if err != nil {
-		return "", err
-	}
-	probe.Close()
-	if f.Listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
-		return "", err
-	}
-	f.ctx, f.cancel = context.WithCancel(context.Background())
-	f.piping.Go(f.serve)
 	p.reach.mu.Lock()
 	defer p.reach.mu.Unlock()
 	p.reach.forwards = append(p.reach.forwards, f)
 	return f.base(), nil
+}
+
+// forwardTo begins to forward a port of a pod, until it is closed.
+func (c *cluster) forwardTo(pod string, port int, address string) (*forward, error) {
+	u := c.podURL(pod, "portforward", nil)
+	socket, err := portforward.NewSPDYOverWebsocketDialerForStreaming(u, c.config)
+	if err != nil {
+		return nil, err
+	}
+	transport, upgrader, err := spdy.RoundTripperFor(c.config)
+	if err != nil {
+		return nil, err
+	}
+	f := &forward{address: address, port: port, dialer: portforward.NewFallbackDialerForStreaming(socket, spdy.NewDialerForStreaming(upgrader, &http.Client{Transport: transport}, "POST", u), oldServer)}
+	probe, _, err := f.dialer.Dial(portforward.PortForwardProtocolV1Name)
+	if err != nil {
+		return nil, err
+	}
+	probe.Close()
+	if f.Listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+		return nil, err
+	}
+	f.ctx, f.cancel = context.WithCancel(context.Background())
+	f.piping.Go(f.serve)
+	return f, nil
 }
 
 // base is the URL on this machine.

@@ -42,6 +42,18 @@ var rules = []rule{
 // forAgents are the rights that load agents need beside those: their invitations are in a Secret.
 var forAgents = []rule{{"", "secrets", []string{"create", "patch"}, ""}}
 
+// forServices are the rights by which a Service of others is measured, each for something that is missed without it.
+var forServices = []rule{
+	{"", "services", []string{"get", "list"}, "its pods are not known"},
+	{"discovery.k8s.io", "endpointslices", []string{"list"}, "the pods of a Service without a selector are not known"},
+	{"", "pods", []string{"list", "watch"}, "where it runs and its metrics are not known"},
+	{"", "pods/portforward", []string{"get", "create"}, "pods are reached at their addresses alone"},
+}
+
+// serviceExtras are used of a Service where the account has them. To run commands in the pods of others is much to ask for
+// a list of GPUs.
+var serviceExtras = []rule{{"", "pods/exec", []string{"get", "create"}, "the GPUs of its pods are not named"}}
+
 // rules are the rights that the settings need.
 func (c *cluster) rules() []rule {
 	if c.Load == nil {
@@ -50,13 +62,38 @@ func (c *cluster) rules() []rule {
 	return slices.Concat(rules, forAgents)
 }
 
-// Role is all that an account needs to run engines in a namespace, and load agents where they are asked for, as YAML for
-// kubectl apply: a ServiceAccount perflab, a Role and its RoleBinding. Nothing in it is of the cluster as a whole.
-func Role(namespace string, agents bool) string {
-	all := rules
-	if agents {
-		all = slices.Concat(rules, forAgents)
+// besideServices are the rights of load agents where perflab starts no engines.
+var besideServices = []rule{
+	{"coordination.k8s.io", "leases", []string{"get", "list", "create", "patch", "delete"}, ""},
+	{"batch", "jobs", []string{"get", "create", "patch", "delete"}, ""},
+	{"", "pods", []string{"get", "list"}, ""},
+	{"", "pods/log", []string{"get"}, ""},
+}
+
+// Uses are what an account is for.
+type Uses struct {
+	Agents  bool // load agents too
+	Service bool // Services of others alone: no engine is started
+}
+
+// rules are all rights of the uses. Who starts engines may look at Services as well.
+func (u Uses) rules() []rule {
+	out := slices.Concat(rules, forServices[:2])
+	if u.Service {
+		out = slices.Clone(forServices)
+		if u.Agents {
+			out = slices.Concat(out, besideServices)
+		}
 	}
+	if u.Agents {
+		out = slices.Concat(out, forAgents)
+	}
+	return out
+}
+
+// Role is all that an account needs in a namespace to run engines, or to measure what others run, as YAML for kubectl apply: a
+// ServiceAccount perflab, a Role and its RoleBinding. Nothing in it is of the cluster as a whole.
+func Role(namespace string, u Uses) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `apiVersion: v1
 kind: ServiceAccount
@@ -73,7 +110,7 @@ metadata:
   labels: {app.kubernetes.io/name: perflab}
 rules:
 `, namespace)
-	for _, r := range all {
+	for _, r := range u.rules() {
 		fmt.Fprintf(&b, "- apiGroups: [%q]\n  resources: [%q]\n  verbs: [%s]\n", r.group, r.resource, `"`+strings.Join(r.verbs, `", "`)+`"`)
 	}
 	fmt.Fprintf(&b, `---

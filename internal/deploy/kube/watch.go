@@ -69,15 +69,20 @@ func (v *view) left() (out []string, changed <-chan struct{}) {
 	return out, changed
 }
 
-// follow keeps the view fresh until ctx ends: a list, and what changes after it.
+// follow keeps the view of a deployment's pods fresh until ctx ends.
 func (o *owner) follow(ctx context.Context, v *view) {
+	o.cluster.follow(ctx, v, labelInstance+"="+o.name)
+}
+
+// follow keeps a view of the pods with some labels fresh until ctx ends: a list, and what changes after it.
+func (c *cluster) follow(ctx context.Context, v *view, selector string) {
 	for pause := firstPause; ctx.Err() == nil; pause = min(2*pause, lastPause) {
-		list, err := o.of(podKind).List(ctx, metav1.ListOptions{LabelSelector: labelInstance + "=" + o.name})
+		list, err := c.of(podKind).List(ctx, metav1.ListOptions{LabelSelector: selector})
 		switch {
 		case err == nil:
 			v.replace(list.Items)
 			began := time.Now()
-			err = o.stream(ctx, v, list.GetResourceVersion())
+			err = c.changes(ctx, v, selector, list.GetResourceVersion())
 			if time.Since(began) > lastPause {
 				pause = firstPause
 			}
@@ -94,11 +99,11 @@ func (o *owner) follow(ctx context.Context, v *view) {
 	}
 }
 
-// stream takes in changes after a version. It returns when a new list is needed.
-func (o *owner) stream(ctx context.Context, v *view, version string) error {
+// changes takes in changes after a version. It returns when a new list is needed.
+func (c *cluster) changes(ctx context.Context, v *view, selector, version string) error {
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
-		w, err := o.of(podKind).Watch(ctx, metav1.ListOptions{
-			LabelSelector: labelInstance + "=" + o.name, ResourceVersion: version, AllowWatchBookmarks: true,
+		w, err := c.of(podKind).Watch(ctx, metav1.ListOptions{
+			LabelSelector: selector, ResourceVersion: version, AllowWatchBookmarks: true,
 		})
 		if err == nil {
 			var fresh string

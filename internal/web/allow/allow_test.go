@@ -88,6 +88,7 @@ func TestStudy(t *testing.T) {
 		{"device", "runtime: {docker: {devices: [/dev/sda]}}", `runtime.docker.devices[0]: "/dev/sda" is not allowed`, List{Docker: []string{"devices=/dev/sd?", "devices=/dev/sd*"}}},
 		{"docker host", "runtime: {docker: {docker_host: 'tcp://10.0.0.1'}}", `runtime.docker.docker_host: "tcp://10.0.0.1" is not allowed`, List{Hosts: []string{"tcp://*"}}},
 		{"cluster alone", "runtime: {kind: kubernetes}", "runtime.kind: pods are not allowed", List{Images: []string{"a"}, Kubernetes: []string{"namespace=b"}}},
+		{"a Service", "runtime: {kind: existing, service: prod/llama, port: http}", `runtime.service: "prod/llama" is not allowed: an administrator adds kubernetes: ['service=prod/llama']`, List{Kubernetes: []string{"service=prod/*"}}},
 		{"image of pods", "runtime: {kubernetes: {image: evil/image}}", `runtime.kubernetes.image: "evil/image" is not allowed`, List{Images: []string{"evil/*"}}},
 		{"namespace", "runtime: {kubernetes: {namespace: kube-system}}", `runtime.kubernetes.namespace: "kube-system" is not allowed: an administrator adds kubernetes: ['namespace=kube-system']`, List{Kubernetes: []string{"namespace=kube-*"}}},
 		{"kubeconfig", "runtime: {kubernetes: {kubeconfig: /root/.kube/config}}", `runtime.kubernetes.kubeconfig: "/root/.kube/config" is not allowed`, List{Kubernetes: []string{"kubeconfig=/root/.kube/config"}}},
@@ -183,6 +184,8 @@ func TestBench(t *testing.T) {
 	}{
 		{"num-prompts", "10", "", List{}},
 		{"base-url", "http://127.0.0.1:8000", "", List{}},
+		{"kube-service", "prod/llama:http", `kube_service: "prod/llama:http" is not allowed`, List{Kubernetes: []string{"service=prod/llama:*"}}},
+		{"kube-context", "lab", `kube_context: "lab" is not allowed`, List{Kubernetes: []string{"context=lab"}}},
 		{"base-url", "http://127.0.0.1:8000,http://10.0.0.1", `base_url: "http://10.0.0.1" is not allowed`, List{URLs: []string{"http://10.0.0.1"}}},
 		{"base-url", "file:///etc/passwd", `base_url: "file:///etc/passwd" is no base URL`, List{}},
 		{"host", "localhost", "", List{}},

@@ -25,6 +25,7 @@ func benchRules() map[string]rule {
 		goodput slo max-error-rate compat telemetry telemetry-interval telemetry-gpus price-per-hour gpus
 		sweep sweep-points find-max find-max-from find-max-to find-max-precision find-max-requests find-max-seconds repeat repeat-same-seed block metadata fleet`))
 	rules["base-url"], rules["host"], rules["endpoint"] = baseURLs, host, endpoint
+	rules["kube-service"], rules["kube-context"] = podSetting("service"), podSetting("context")
 	rules["model"], rules["served-model-name"] = nameOrFile, harmless
 	for flag, why := range withheldFlags() {
 		rules[flag] = withheld(why)

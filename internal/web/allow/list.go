@@ -49,7 +49,7 @@ type List struct {
 	Containers   []string `yaml:"containers" json:"containers,omitempty"`       // containers that run already, in which engines may be started
 	Mounts       []string `yaml:"mounts" json:"mounts,omitempty"`               // directories with all below, and names of volumes
 	Docker       []string `yaml:"docker" json:"docker,omitempty"`               // patterns of further settings of containers: ipc=host, shm_size=*
-	Kubernetes   []string `yaml:"kubernetes" json:"kubernetes,omitempty"`       // patterns of settings of pods: namespace=bench, mounts=claim:models:*, pod.spec.nodeSelector.*; empty: no cluster
+	Kubernetes   []string `yaml:"kubernetes" json:"kubernetes,omitempty"`       // patterns of settings of pods: namespace=bench, service=prod/*, mounts=claim:models:*, pod.spec.nodeSelector.*; empty: no cluster
 	Hosts        []string `yaml:"hosts" json:"hosts,omitempty"`                 // patterns of machines by ssh and of Docker engines: node-*, user@node-1, tcp://node-1:2375
 	SSHFiles     []string `yaml:"ssh_files" json:"ssh_files,omitempty"`         // files with keys, and configurations of ssh
 	URLs         []string `yaml:"urls" json:"urls,omitempty"`                   // patterns of base URLs besides this machine's

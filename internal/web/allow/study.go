@@ -86,7 +86,7 @@ func runtimeRules() map[string]rule {
 		docker.pull docker.platform docker.gpus docker.network docker.shm_size docker.cpus docker.cpuset docker.memory docker.labels[] docker.init
 		machines[].port machines[].speed hosts[].port hosts[].gpus`)
 	maps.Copy(rules, map[string]rule{
-		"kind": kind, "urls[]": baseURL, "dir": belowDirs, "ssh_config": belowSSHFiles, "hooks.start": ofHooks, "hooks.stop": ofHooks,
+		"kind": kind, "urls[]": baseURL, "service": podSetting("service"), "port": word, "dir": belowDirs, "ssh_config": belowSSHFiles, "hooks.start": ofHooks, "hooks.stop": ofHooks,
 		"docker.image": fromImages, "docker.container": ofContainers, "docker.docker_host": fromHosts, "docker.address": host, "docker.mounts[]": mount, "docker.env[]": variable,
 		"kubernetes.image": fromImages, "kubernetes.load.image": fromImages, "kubernetes.load.hub": host, "kubernetes.pod.*": harmless, // the template is looked at as a whole: see Checker.podTemplate
 		"machines[].docker_host": fromHosts, "labels.*": word,

@@ -90,8 +90,8 @@ func (m maker) describeBench(l *Launch, r *BenchRequest) error {
 	if err := m.checker().Bench(r.Flags); err != nil {
 		return err
 	}
-	targets := r.Flags["base-url"]
-	if len(targets) == 0 {
+	targets, services := r.Flags["base-url"], r.Flags["kube-service"]
+	if len(targets) == 0 && len(services) == 0 {
 		host, port := "127.0.0.1", "8000"
 		if v := r.Flags["host"]; len(v) > 0 {
 			host = v[len(v)-1]
@@ -106,6 +106,10 @@ func (m maker) describeBench(l *Launch, r *BenchRequest) error {
 		urls = append(urls, strings.Split(t, ",")...)
 	}
 	l.Kind, l.Flags, l.Place = Bench, maps.Clone(r.Flags), endpoints(urls)
+	if len(services) > 0 { // the last counts, and is one place whatever port of it is meant
+		name, _, _ := strings.Cut(services[len(services)-1], ":")
+		l.Place = append(l.Place, serviceSpot(name))
+	}
 	l.Name = cmp.Or(redact.Text(redact.Printable(r.Name)), "bench of "+l.Place.Text())
 	l.Dir = m.resultOf(l)
 	l.Args = []string{"bench"}

@@ -96,6 +96,9 @@ func placeOfStudy(s *study.Study, lookup func(string) (string, bool)) Place {
 	case study.Simulated: // which takes processor time of this machine to be on time
 		return Place{{Devices: []string{cpuDevice}}}
 	case study.Existing:
+		if r.Service != "" {
+			return append(endpoints(r.URLs), serviceSpot(r.Service))
+		}
 		return endpoints(r.URLs)
 	}
 	var p Place
@@ -157,6 +160,9 @@ func machineName(address string) string {
 	}
 	return address
 }
+
+// serviceSpot is a Service of a cluster, which two launches cannot measure at once.
+func serviceSpot(name string) Spot { return Spot{Endpoint: "Service " + name} }
 
 // endpoints are the servers behind base URLs.
 func endpoints(urls []string) Place {

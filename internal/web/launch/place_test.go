@@ -30,6 +30,7 @@ func TestPlaceOfStudy(t *testing.T) {
 	with := func(text, old, fresh string) string { return strings.Replace(text, old, fresh, 1) }
 	hosts := "{kind: ssh, hosts: [{name: a, gpus: 1}, {name: b, address: 10.0.0.2, gpus: 1, devices: [3]}]}"
 	for name, tt := range map[string]struct{ text, visible, want string }{
+		"a Service":       {studyText("a", "{kind: existing, service: prod/llama}"), "", "Service prod/llama"},
 		"predicted":       {studyText("a", "{kind: predicted}"), "", "no machine of its own"},
 		"simulated":       {studyText("a", "{kind: simulated}"), "", "processors of this machine"},
 		"process":         {process, "", "accelerators 0, 1 of this machine"},
