@@ -165,7 +165,12 @@ func (b Runner) options(w share) load.Options {
 		MaxConcurrency: w.limit(), Spin: load.DefaultSpin, Progress: b.Progress,
 		Until: w.Until(), Closed: w.Closed(), Affinity: !w.Spec().NoSessionAffinity, Servers: addresses(b.Spec.Targets, b.Meters),
 	}
-	if w.Conversations() {
+	switch {
+	case w.Trees():
+		o.Begin = func(first workload.Request, at time.Duration) (load.Session, []workload.Step) {
+			return w.Begin(first, at)
+		}
+	case w.Conversations():
 		o.Next = w.Next
 	}
 	if w.Conversations() && w.Spec().RandomImages > 0 {

@@ -41,7 +41,13 @@ type Options struct {
 	// Next returns what follows a request in its conversation, given the text
 	// of the answer, and how long after the end of the call it is due; ok is
 	// false after the last turn. nil: requests stand alone.
-	Next     func(r workload.Request, answer string) (next workload.Request, think time.Duration, ok bool)
+	Next func(r workload.Request, answer string) (next workload.Request, think time.Duration, ok bool)
+
+	// Begin starts the session of a first request whose later ones wait for each other as a
+	// tree, in place of Next; at is its Ready. It returns what besides that request is due without
+	// an answer. nil: sessions go one turn after the other.
+	Begin func(first workload.Request, at time.Duration) (Session, []workload.Step)
+
 	Prepare  func(r workload.Request) // called while r is in flight: does what of Next takes long; nil: nothing does
 	Affinity bool                     // a conversation stays on its first turn's target
 	Until    time.Duration            // nothing is sent that is ready at this offset or later; 0: everything is sent
@@ -53,6 +59,13 @@ type Options struct {
 	// passed by then is a *LateStartError.
 	Start time.Time
 	Begun func(start time.Time) // told the start instant when it has come, by the dispatcher: may not block; nil: nobody is
+}
+
+// Session is one session on its way: Run tells it which of its requests has ended, one at a
+// time, and sends what is due then. ok is false for one that failed: what waits for it is never
+// sent, and lost counts it.
+type Session interface {
+	Ended(turn int, at time.Duration, ok bool) (due []workload.Step, lost int)
 }
 
 // DefaultSpin covers the coarseness of Go's timers, about a millisecond on an

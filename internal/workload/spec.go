@@ -52,6 +52,11 @@ type Spec struct {
 	History           string `json:"history,omitempty" yaml:"history,omitempty"`                 // answers (a file's default), generated
 	NoSessionAffinity bool   `json:"no_session_affinity,omitempty" yaml:"no_session_affinity,omitempty"`
 
+	// Sessions of agents: NumPrompts, rates and MaxConcurrency count sessions.
+	MaxIdle     Span   `json:"max_idle,omitempty" yaml:"max_idle,omitempty"`
+	MaxContext  int    `json:"max_context,omitempty" yaml:"max_context,omitempty"`   // tokens of prompt and answer; 0: any number
+	OverContext string `json:"over_context,omitempty" yaml:"over_context,omitempty"` // drop, truncate
+
 	LoraModules    []string `json:"lora_modules,omitempty" yaml:"lora_modules,omitempty"`       // model names in place of the run's
 	LoraAssignment string   `json:"lora_assignment,omitempty" yaml:"lora_assignment,omitempty"` // random, round-robin
 

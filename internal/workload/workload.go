@@ -125,6 +125,13 @@ func (w *Workload) Shard(i, n int) iter.Seq[Request] {
 
 func (w *Workload) request(k int) Request {
 	src, i, before := w.row(k)
+	if src.conversations != nil && src.conversations[i].tree != nil {
+		r := w.turn(k, 0)
+		if w.supply == nil {
+			r.Due = w.due[k]
+		}
+		return r
+	}
 	r := Request{
 		Index:  k,
 		Prompt: src.prompt(i),

@@ -1,0 +1,128 @@
+package bench
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"perflab/internal/result"
+	"perflab/internal/workload"
+)
+
+// agentAfter and agentIdle are what of files["agents"] the turns of the first session wait for.
+var (
+	agentAfter = [][]int{nil, {0}, {0}, {1}, {2, 3}}
+	agentIdle  = []time.Duration{0, 2 * time.Millisecond, 0, 0, time.Millisecond}
+)
+
+// TestAgents: two servers get exactly the prompts of the recording, each session at one of them; each
+// request is due when all that it waits for has ended and its idle time has passed; no more sessions
+// are under way than the limit says, to the end of their last agent.
+func TestAgents(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "agents")
+	if err := os.WriteFile(path, []byte(files["agents"]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l, other := listen(t), listen(t)
+	spec := l.spec(workload.Spec{Dataset: "agents", Path: path, NumPrompts: 12, MaxConcurrency: 3, Seed: 5, DisableShuffle: true})
+	spec.Targets = append(spec.Targets, other.url)
+	out, err := Runner{Spec: spec}.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := workload.Open(spec.Workload)
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls := map[int]result.Call{}
+	for _, c := range out.Calls {
+		calls[c.Index] = c
+	}
+	want := make([][]string, 2)
+	for r := range w.All() {
+		for more := true; more; r, _, more = w.Next(r, "") {
+			c := calls[r.Index]
+			want[c.Target] = append(want[c.Target], r.Prompt)
+			if c.Session != r.Session || c.Turn != r.Turn || c.Target != calls[r.Index-r.Turn].Target {
+				t.Errorf("request %d of session %d: %+v", r.Index, r.Session, c)
+			}
+			checkDue(t, calls, r.Index-r.Turn, c)
+		}
+	}
+	for i, at := range []*listener{l, other} {
+		got, _ := at.take()
+		slices.Sort(got)
+		slices.Sort(want[i])
+		if d := gocmp.Diff(want[i], got); d != "" || len(got) == 0 {
+			t.Errorf("server %d (-want +got):\n%s", i, d)
+		}
+	}
+	if n := mostSessions(out.Calls); n != 3 {
+		t.Errorf("%d sessions under way at once under a limit of 3", n)
+	}
+	if text := strings.Join(out.Notes, "\n"); !strings.Contains(text, "are of sessions, which hold their place until all of their agents are done") {
+		t.Error(text)
+	}
+}
+
+// checkDue holds the due time of a call against the ends of those that it waited for; first is the
+// index of its session's first.
+func checkDue(t *testing.T, calls map[int]result.Call, first int, c result.Call) {
+	t.Helper()
+	if c.Turn == 0 {
+		return
+	}
+	ready := time.Duration(0)
+	for _, k := range agentAfter[c.Turn] {
+		ready = max(ready, calls[first+k].End)
+	}
+	if want := ready + agentIdle[c.Turn]; c.Due != want || c.Sent < want {
+		t.Errorf("call %d was due at %v and sent at %v, want %v", c.Index, c.Due, c.Sent, want)
+	}
+}
+
+// mostSessions is how many sessions were between their first request and their last end at once.
+func mostSessions(calls []result.Call) (most int) {
+	begin, end := map[int]time.Duration{}, map[int]time.Duration{}
+	for _, c := range calls {
+		if at, ok := begin[c.Session]; !ok || c.Sent < at {
+			begin[c.Session] = c.Sent
+		}
+		end[c.Session] = max(end[c.Session], c.End)
+	}
+	for _, at := range begin {
+		n := 0
+		for s := range begin {
+			if begin[s] <= at && at < end[s] {
+				n++
+			}
+		}
+		most = max(most, n)
+	}
+	return most
+}
+
+// TestAgentsForTime: sessions come as long as there is time, those of a later round with prompts of
+// their own.
+func TestAgentsForTime(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "agents")
+	if err := os.WriteFile(path, []byte(files["agents"]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l := listen(t)
+	spec := l.spec(workload.Spec{Dataset: "agents", Path: path, Duration: "200ms", MaxConcurrency: 3, Seed: 5})
+	out, err := Runner{Spec: spec}.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	prompts, _ := l.take()
+	slices.Sort(prompts)
+	if n := len(prompts); n < 10 || len(slices.Compact(prompts)) != n || n != len(out.Calls) || out.Summary.Partial {
+		t.Errorf("%d requests, %d calls, %s", n, len(out.Calls), out.Summary.Verdict.Text())
+	}
+}

@@ -1,0 +1,100 @@
+package load
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"perflab/internal/result"
+	"perflab/internal/workload"
+)
+
+// tree is a session whose requests wait for each other as a tree, under way. It holds one
+// place at the limit until the last of them has ended.
+type tree struct {
+	r      *run
+	target int // of its first request
+
+	mu      sync.Mutex
+	session Session
+	open    int // requests that are in flight or wait for their time
+}
+
+// first sends the request with which a session begins, or one that stands alone.
+func (r *run) first(ctx context.Context, req workload.Request, ready time.Duration) {
+	target := r.target()
+	if r.o.Begin == nil || req.Session == 0 {
+		r.send(ctx, req, ready, target, nil)
+		return
+	}
+	t := &tree{r: r, target: target, open: 1}
+	var others []workload.Step
+	func() {
+		defer r.catch(fmt.Sprintf("begin the session of request %d", req.Index))
+		t.session, others = r.o.Begin(req, ready)
+	}()
+	t.open += len(others)
+	r.send(ctx, req, ready, target, t)
+	for _, step := range others {
+		r.sends.Go(func() { t.turn(ctx, step) })
+	}
+}
+
+// follow starts what is due after a call that ended.
+func (t *tree) follow(ctx context.Context, req workload.Request, call *result.Call) {
+	due := t.after(req, call)
+	for _, step := range due {
+		t.r.sends.Go(func() { t.turn(ctx, step) })
+	}
+	t.done()
+}
+
+// after are the requests that are due after a call.
+func (t *tree) after(req workload.Request, call *result.Call) (due []workload.Step) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	defer t.r.catch(fmt.Sprintf("go on after request %d", req.Index))
+	due, lost := t.session.Ended(req.Turn, call.End, call.Class == result.OK)
+	if call.Class != result.Cancelled {
+		t.r.unsent.Add(int64(lost))
+	}
+	t.open += len(due)
+	return due
+}
+
+// done takes one request off those that are open, and gives the place back with the last.
+func (t *tree) done() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.open--; t.open == 0 {
+		t.r.limit.release(t.r.start)
+	}
+}
+
+// turn makes a later request of the session, and sends it when it is due.
+func (t *tree) turn(ctx context.Context, step workload.Step) {
+	r := t.r
+	if r.over(step.Due) {
+		t.done()
+		return
+	}
+	req, made := t.make(step)
+	if !made || !r.wait(ctx, step.Due) {
+		r.stopped.Store(true)
+		t.done()
+		return
+	}
+	target := t.target
+	if !r.o.Affinity {
+		target = r.target()
+	}
+	r.send(ctx, req, step.Due, target, t)
+}
+
+// make builds the request of a step, its body too.
+func (t *tree) make(step workload.Step) (req workload.Request, made bool) {
+	defer t.r.catch("build a request of a session")
+	req = t.r.build(step.Request())
+	return req, true
+}

@@ -1,0 +1,190 @@
+package workload
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"perflab/internal/token"
+)
+
+// agentLines has two sessions with the same ids of blocks, one of them with an agent that it
+// started, and one session that sends nothing.
+func agentLines(scope string) string {
+	return strings.ReplaceAll(`{"id":"one","block_size":4,"hash_id_scope":"SCOPE","requests":[
+  {"t":0,"type":"n","in":10,"out":3,"hash_ids":[1,2,3],"api_time":1},
+  {"t":2,"type":"subagent","agent_id":"x","requests":[{"t":0.5,"type":"s","in":9,"out":2,"hash_ids":[1,7],"api_time":1}]},
+  {"t":9,"type":"n","in":16,"out":4,"hash_ids":[1,2,3,4],"api_time":1}]}
+{"id":"two","block_size":4,"scope":"SCOPE","turns":[{"input_tokens":6,"output_tokens":1,"blocks":[1,2]},{"input_tokens":13,"output_tokens":5,"blocks":[1,2,5],"idle_s":1}]}
+{"id":"none","block_size":4,"hash_id_scope":"SCOPE","requests":[{"t":0,"type":"n","in":0,"out":3}]}
+`, "SCOPE", scope)
+}
+
+func agentFile(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "sessions.jsonl")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// everyTurn are all requests of a workload, in the order of the recordings.
+func everyTurn(w *Workload) (out []Request) {
+	for r := range w.All() {
+		for more := true; more; r, _, more = w.Next(r, "") {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// TestAgentBlocks: prompts have their exact length, and begin alike exactly as far as
+// their blocks are the same: within a session, between sessions where ids mean
+// the same everywhere, and never between rounds.
+func TestAgentBlocks(t *testing.T) {
+	type prompt struct {
+		input  int
+		blocks []int64
+	}
+	recorded := []prompt{{10, []int64{1, 2, 3}}, {9, []int64{1, 7}}, {16, []int64{1, 2, 3, 4}}, {6, []int64{1, 2}}, {13, []int64{1, 2, 5}}}
+	session := []int{1, 1, 1, 2, 2, 3, 3, 3, 4, 4} // the second round begins with the third
+	for _, scope := range []string{"local", "global"} {
+		w := mustOpen(t, Spec{Dataset: "agents", Path: agentFile(t, agentLines(scope)), NumPrompts: 4, DisableShuffle: true, Seed: 9})
+		got := everyTurn(w)
+		if len(got) != len(session) {
+			t.Fatalf("%d requests, want %d", len(got), len(session))
+		}
+		for i, a := range got {
+			p := recorded[i%5]
+			if a.Session != session[i] || a.Index != i || a.Input != p.input || len(tokens(a.Prompt)) != p.input || a.System != "" || a.History != nil {
+				t.Errorf("%s: request %d: %+v", scope, i, a)
+			}
+			for j, b := range got[:i] {
+				q, want := recorded[j%5], 0
+				if a.Session == b.Session || scope == "global" && i/5 == j/5 {
+					for want < min(p.input, q.input) && want/4 < min(len(p.blocks), len(q.blocks)) && p.blocks[want/4] == q.blocks[want/4] {
+						want++
+					}
+				}
+				if n := alike(a.Prompt, b.Prompt); n != want {
+					t.Errorf("%s: requests %d and %d begin with %d tokens alike, want %d", scope, i, j, n, want)
+				}
+			}
+		}
+		if drops, read := w.Dropped(); read != 3 || len(drops) != 1 || drops[0].Rows != 1 || w.Cuts() != (Cuts{Empty: 1}) {
+			t.Errorf("%v of %d, %+v", drops, read, w.Cuts())
+		}
+	}
+}
+
+// TestAgentBegin: a session's requests come as the recording has them, each with the
+// prompt that it has in every run of the seed.
+func TestAgentBegin(t *testing.T) {
+	spec := Spec{Dataset: "agents", Path: agentFile(t, agentLines("local")), DisableShuffle: true, MaxIdle: "700ms"}
+	w := mustOpen(t, spec)
+	all := everyTurn(mustOpen(t, spec))
+	way, more := w.Begin(w.request(0), time.Second)
+	if more != nil {
+		t.Error(more)
+	}
+	steps, lost := way.Ended(0, 2*time.Second, true)
+	if len(steps) != 1 || lost != 0 || steps[0].Due != 2700*time.Millisecond {
+		t.Fatal(steps, lost)
+	}
+	r := steps[0].Request()
+	if r.Due != steps[0].Due || r.Turn != 1 || r.Index != 1 || r.Prompt != all[1].Prompt {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestAgentFiles: a directory is read file by file in the order of their names, whatever
+// is a line, and travels as its files.
+func TestAgentFiles(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"b.json":  `{"id":"b","block_size":16,` + "\n" + `"requests":[{"t":0,"type":"n","in":2,"out":1}]}`,
+		"a.jsonl": `{"turns":[{"input_tokens":1,"output_tokens":1}]}` + `{"turns":[{"input_tokens":3,"output_tokens":1}]}`,
+		"note":    "no session",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	spec := Spec{Dataset: "agents", Path: dir, DisableShuffle: true}
+	var lengths []int
+	for _, r := range everyTurn(mustOpen(t, spec)) {
+		lengths = append(lengths, r.Input)
+	}
+	if !slices.Equal(lengths, []int{1, 3, 2}) {
+		t.Error(lengths)
+	}
+	files, err := spec.Files()
+	if err != nil || len(files) != 2 || files[0].Name != "a.jsonl" || files[1].Name != "b.json" {
+		t.Error(files, err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "c.json"), []byte(`{"turns":[]} {"turn":[]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Open(spec)
+	if want := "read agents dataset " + dir + ": c.json: session 2: is no session of agents: it has neither turns (perflab's own form) nor requests (WEKA's)"; err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
+
+func TestAgentFaults(t *testing.T) {
+	path := agentFile(t, agentLines("local"))
+	for _, x := range []struct {
+		spec Spec
+		want string
+	}{
+		{Spec{Dataset: "agents"}, "dataset_name: agents needs dataset_path: a file with a JSON object for each session"},
+		{Spec{Dataset: "agents", Path: path, MaxIdle: "soon"}, `max_idle: "soon" is not a time above 0: write 90s, 2m or 90`},
+		{Spec{Dataset: "agents", Path: path, OverContext: "drop"}, "over_context: applies with max_context only"},
+		{Spec{Dataset: "agents", Path: path, MaxContext: 9, OverContext: "cut"}, `over_context: "cut" is unknown`},
+		{Spec{Dataset: "agents", Path: path, MaxContext: 1}, "max_context: is 1, which has no room for a prompt and an answer"},
+		{Spec{Dataset: "agents", Path: path, ThinkTime: "1s"}, "think_time: applies to dataset_name conversations, not agents"},
+		{Spec{Dataset: "agents", Path: t.TempDir()}, "has no file that ends in .json or .jsonl"},
+		{Spec{Dataset: "agents", Path: path, MaxContext: 5}, "has no usable row: 3 read, 2 of which the context has no room for any request, 1 without a request that can be sent"},
+	} {
+		_, err := Open(x.spec)
+		if err == nil || !strings.Contains(err.Error(), x.want) {
+			t.Errorf("%v, want %s", err, x.want)
+		}
+	}
+}
+
+// TestAgentContext: what a model has no room for is left out or cut, and counted.
+func TestAgentContext(t *testing.T) {
+	path := agentFile(t, agentLines("local"))
+	for over, want := range map[string]Cuts{"": {Empty: 1, Dropped: 2}, "truncate": {Empty: 1, Cut: 2}} {
+		w := mustOpen(t, Spec{Dataset: "agents", Path: path, DisableShuffle: true, MaxContext: 15, OverContext: over})
+		if w.Cuts() != want {
+			t.Errorf("%s: %+v", over, w.Cuts())
+		}
+		for _, r := range everyTurn(w) {
+			if r.Input+r.Output > 15 || len(tokens(r.Prompt)) != r.Input {
+				t.Errorf("%s: %+v", over, r)
+			}
+		}
+		if whole, _, exact := w.Longest(); whole.total() > 15 || !exact {
+			t.Errorf("%s: %+v", over, whole)
+		}
+	}
+}
+
+// tokens are those of a text by package token.
+func tokens(text string) []uint32 { return token.Append(nil, text) }
+
+// alike is how many tokens two texts begin with alike.
+func alike(a, b string) int {
+	x, y := tokens(a), tokens(b)
+	n := 0
+	for n < min(len(x), len(y)) && x[n] == y[n] {
+		n++
+	}
+	return n
+}
