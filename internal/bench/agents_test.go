@@ -107,6 +107,67 @@ func mostSessions(calls []result.Call) (most int) {
 	return most
 }
 
+// TestAgentsFromTheMiddle: each server first gets what the sessions that begin with it would have sent
+// before, and then these sessions from there on; so do the servers of one to three agents of a fleet.
+func TestAgentsFromTheMiddle(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "agents")
+	if err := os.WriteFile(path, []byte(files["agents"]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for agents := range 4 {
+		servers := []*listener{listen(t), listen(t), listen(t)}
+		spec := servers[0].spec(workload.Spec{Dataset: "agents", Path: path, NumPrompts: 9, MaxConcurrency: 5, StartRatio: "0.6", Seed: 5, DisableShuffle: true})
+		spec.Targets = nil
+		for _, l := range servers {
+			spec.Targets = append(spec.Targets, l.url)
+		}
+		var crew Crew
+		if agents > 0 {
+			crew = &localCrew{agents: agents}
+		}
+		out, err := Runner{Spec: spec, Crew: crew}.Run(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, err := workload.Open(spec.Workload)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := make([][]string, len(servers)) // of each server, what fills its cache first
+		fills := 0
+		for r := range w.Fills() {
+			for more := true; more; r, _, more = w.NextFill(r, "") {
+				want[(r.Session-1)%len(servers)] = append(want[(r.Session-1)%len(servers)], r.Prompt)
+				fills++
+			}
+		}
+		for i, l := range servers {
+			got, tokens := l.take()
+			n := len(want[i])
+			if n == 0 || len(got) < n {
+				t.Fatalf("%d agents: server %d was asked %d times, %d of them to fill its cache", agents, i, len(got), n)
+			}
+			slices.Sort(got[:n])
+			slices.Sort(want[i])
+			if d := gocmp.Diff(want[i], got[:n]); d != "" || slices.Max(tokens[:n]) != 1 || n < len(got) && slices.Min(tokens[n:]) != 2 {
+				t.Errorf("%d agents: server %d (-want +got):\n%s", agents, i, d)
+			}
+		}
+		for _, c := range out.Calls {
+			middle := c.Session <= 5 && c.Session%2 == 1 // of two sessions in turn, the one with five requests
+			if middle && c.Turn < 3 || c.Session <= 5 && c.Target != (c.Session-1)%len(servers) || !c.OK() {
+				t.Errorf("%d agents: %+v", agents, c)
+			}
+		}
+		if len(out.Calls) != w.Len() || fills != 9 || out.Summary.Partial {
+			t.Errorf("%d agents: %d calls of %d, %d fill caches", agents, len(out.Calls), w.Len(), fills)
+		}
+		if text := strings.Join(out.Notes, "\n"); !strings.Contains(text, "before the run 9 requests filled the prefix cache for 3 sessions that begin in the middle") {
+			t.Error(text)
+		}
+	}
+}
+
 // TestAgentsForTime: sessions come as long as there is time, those of a later round with prompts of
 // their own.
 func TestAgentsForTime(t *testing.T) {

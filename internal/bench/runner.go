@@ -170,6 +170,7 @@ func (b Runner) options(w share) load.Options {
 		o.Begin = func(first workload.Request, at time.Duration) (load.Session, []workload.Step) {
 			return w.Begin(first, at)
 		}
+		o.Home = func(first workload.Request) int { return b.home(w, first) }
 	case w.Conversations():
 		o.Next = w.Next
 	}

@@ -48,11 +48,12 @@ type Options struct {
 	// an answer. nil: sessions go one turn after the other.
 	Begin func(first workload.Request, at time.Duration) (Session, []workload.Step)
 
-	Prepare  func(r workload.Request) // called while r is in flight: does what of Next takes long; nil: nothing does
-	Affinity bool                     // a conversation stays on its first turn's target
-	Until    time.Duration            // nothing is sent that is ready at this offset or later; 0: everything is sent
-	Closed   bool                     // requests have no due times: each is due when the limit lets it pass
-	Enough   *atomic.Bool             // nothing more is sent once it is true; nil: no such end
+	Prepare  func(r workload.Request)         // called while r is in flight: does what of Next takes long; nil: nothing does
+	Affinity bool                             // a conversation stays on its first turn's target
+	Home     func(first workload.Request) int // target of a session's first request; nil or -1: the one with the fewest calls in flight
+	Until    time.Duration                    // nothing is sent that is ready at this offset or later; 0: everything is sent
+	Closed   bool                             // requests have no due times: each is due when the limit lets it pass
+	Enough   *atomic.Bool                     // nothing more is sent once it is true; nil: no such end
 
 	// Start is the instant that all offsets count from, for loads that are to start
 	// together. The zero time: as soon as the first requests are built. One that has

@@ -23,7 +23,7 @@ type tree struct {
 
 // first sends the request with which a session begins, or one that stands alone.
 func (r *run) first(ctx context.Context, req workload.Request, ready time.Duration) {
-	target := r.target()
+	target := r.home(req)
 	if r.o.Begin == nil || req.Session == 0 {
 		r.send(ctx, req, ready, target, nil)
 		return
@@ -39,6 +39,16 @@ func (r *run) first(ctx context.Context, req workload.Request, ready time.Durati
 	for _, step := range others {
 		r.sends.Go(func() { t.turn(ctx, step) })
 	}
+}
+
+// home is the target of a session's first request, or of one that stands alone.
+func (r *run) home(req workload.Request) int {
+	if r.o.Home != nil && req.Session > 0 {
+		if k := r.o.Home(req); k >= 0 {
+			return k
+		}
+	}
+	return r.target()
 }
 
 // follow starts what is due after a call that ended.

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -23,6 +25,7 @@ func agentSessions() dataset {
 	return dataset{
 		name: "agents", group: groupAgents, sessions: true, whole: true, unit: "session",
 		params: []param{
+			{key: "start_ratio", help: "begin the first [max_concurrency] sessions after this share of their requests, drawn for each from 0.25..0.75, with the server's prefix cache filled as if the requests before had run (default 0)"},
 			{key: "max_idle", help: "no longer than this between a request and the one that waited for it, such as 60s (default: as recorded)"},
 			{key: "max_context", help: "tokens of prompt and answer that the model has room for (default: any number)", limit: agents.MaxTokens},
 			{key: "over_context", help: "what becomes of a request that [max_context] has no room for: drop it and all that waits for it, or truncate its prompt (default drop)"},
@@ -50,9 +53,14 @@ func fillAgents(s *Spec) {
 	}
 }
 
-func checkAgents(s, _ Spec, f *faults) {
+func checkAgents(s, d Spec, f *faults) {
 	if _, err := s.MaxIdle.Duration(); err != nil {
 		f.add("max_idle", "%v", err)
+	}
+	if _, _, err := parseRatio(s.StartRatio); err != nil {
+		f.add("start_ratio", "%v", err)
+	} else if s.StartRatio != "" && !d.closed() {
+		f.add("start_ratio", "needs a closed loop: give [max_concurrency], and no rate")
 	}
 	switch {
 	case s.OverContext == "":
@@ -71,6 +79,7 @@ type tree struct {
 	agents.Session
 	number int // of the session in the files
 	round  int // how often the files were gone through before
+	from   int // turn with which it begins
 }
 
 // Cuts are requests of recorded sessions that are not sent as they were recorded.
@@ -145,14 +154,44 @@ func (src *source) layOut(s Spec, all []agents.Session) {
 	}
 	for i := range n {
 		k := order[i%len(order)]
-		t := conversation{tree: &tree{Session: all[k], number: k, round: i / len(order)}}
-		for _, u := range all[k].Turns {
+		t := conversation{tree: &tree{Session: all[k], number: k, round: i / len(order), from: startTurn(s, i, len(all[k].Turns))}}
+		numbered := t.tree.from
+		if timeDecides(s) {
+			numbered = 0 // when its row comes again, it begins with its first turn
+		}
+		for _, u := range all[k].Turns[numbered:] {
 			t.turns = append(t.turns, turn{question: u.Input, output: u.Output})
 		}
 		src.conversations = append(src.conversations, t)
 		src.rows = append(src.rows, plannedRow(t, s))
 	}
 	src.rounds = (n + len(all) - 1) / len(all)
+}
+
+// startTurn is the turn of so many with which the session of row i begins.
+func startTurn(s Spec, i, turns int) int {
+	if s.StartRatio == "" || i >= s.MaxConcurrency {
+		return 0
+	}
+	low, high, _ := parseRatio(s.StartRatio) // Validate has seen the error
+	ratio := low + (high-low)*stat.Stream(s.Seed, "agents start "+strconv.Itoa(i)).Float64()
+	return int(ratio * float64(turns))
+}
+
+// parseRatio reads a share of a session, or the shares from one to another.
+func parseRatio(text string) (low, high float64, err error) {
+	if text == "" {
+		return 0, 0, nil
+	}
+	left, right, both := strings.Cut(text, "..")
+	low, err = strconv.ParseFloat(left, 64)
+	if high = low; both && err == nil {
+		high, err = strconv.ParseFloat(right, 64)
+	}
+	if err != nil || !(0 <= low && low <= high && high < 1) {
+		return 0, 0, fmt.Errorf("%q is no share of a session: write 0.5, or 0.25..0.75, below 1", text)
+	}
+	return low, high, nil
 }
 
 // agentFiles are the files that the path of a spec names.
@@ -227,8 +266,9 @@ func agentPieces(s Spec) ([]File, error) {
 func (w *Workload) session(k int) (t tree, first int) {
 	src, i, before := w.row(k)
 	t = *src.conversations[i].tree
-	if w.supply != nil {
+	if w.supply != nil && k >= len(src.rows) {
 		t.round += k / len(src.rows) * src.rounds
+		t.from = 0
 	}
 	return t, before + src.first[i]
 }
@@ -238,7 +278,7 @@ func (w *Workload) turn(k, turn int) Request {
 	t, first := w.session(k)
 	u := t.Turns[turn]
 	r := Request{
-		Index: first + turn, Session: k + 1, Turn: turn,
+		Index: first + turn - t.from, Session: k + 1, Turn: turn,
 		Prompt: w.builder.agentPrompt(w.spec.Seed, t, turn), Input: u.Input + w.nonce.tokens, Output: u.Output,
 		EOS: !w.spec.IgnoreEOS,
 	}
@@ -277,6 +317,41 @@ func (w *Workload) nextTurn(r Request) (next Request, idle time.Duration, ok boo
 		return Request{}, 0, false
 	}
 	return w.turn(r.Session-1, r.Turn+1), t.Turns[r.Turn+1].Idle, true
+}
+
+// Fills are requests that put into a server's prefix cache what it would hold if the sessions
+// that begin in the middle had run until there: for each of these the first one, after which NextFill
+// has the others. They ask for one token, and their Index counts for nothing.
+func (w *Workload) Fills() iter.Seq[Request] {
+	return func(yield func(Request) bool) {
+		for k := range min(w.spec.MaxConcurrency, len(w.src.rows)) {
+			if r, ok := w.fill(k, 0); ok && !yield(r) {
+				return
+			}
+		}
+	}
+}
+
+// NextFill returns the request to fill a cache with after r.
+func (w *Workload) NextFill(r Request, _ string) (next Request, wait time.Duration, ok bool) {
+	next, ok = w.fill(r.Session-1, r.Turn+1)
+	return next, 0, ok
+}
+
+// fill is the first of the requests that session k fills a cache with, from a turn on.
+func (w *Workload) fill(k, turn int) (r Request, ok bool) {
+	if !w.Trees() || w.spec.StartRatio == "" {
+		return Request{}, false
+	}
+	t, _ := w.session(k)
+	list := t.Filling(t.from)
+	i, _ := slices.BinarySearch(list, turn)
+	if i == len(list) {
+		return Request{}, false
+	}
+	r = w.turn(k, list[i])
+	r.Output = 1
+	return r, true
 }
 
 // Step is a request that waits for nothing any more but its time. Its prompt is made
@@ -338,11 +413,13 @@ func (w *Workload) hashInput(k int) []byte {
 	return b
 }
 
-// capIdle says in a few words that idle times were cut; "" where they were not.
-func (s Spec) capIdle() string {
-	if s.MaxIdle == "" {
-		return ""
+// asAgents says in a few words how recorded sessions are changed.
+func (s Spec) asAgents() (parts []string) {
+	if s.StartRatio != "" {
+		parts = append(parts, fmt.Sprintf("the first %s from %s of their requests on", plural(s.MaxConcurrency, "session"), s.StartRatio))
 	}
-	d, _ := s.MaxIdle.Duration()
-	return fmt.Sprintf("idle for %v at most", d)
+	if d, _ := s.MaxIdle.Duration(); d > 0 {
+		parts = append(parts, fmt.Sprintf("idle for %v at most", d))
+	}
+	return parts
 }

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -145,6 +146,9 @@ func TestAgentFaults(t *testing.T) {
 		{Spec{Dataset: "agents", Path: path, MaxIdle: "soon"}, `max_idle: "soon" is not a time above 0: write 90s, 2m or 90`},
 		{Spec{Dataset: "agents", Path: path, OverContext: "drop"}, "over_context: applies with max_context only"},
 		{Spec{Dataset: "agents", Path: path, MaxContext: 9, OverContext: "cut"}, `over_context: "cut" is unknown`},
+		{Spec{Dataset: "agents", Path: path, MaxConcurrency: 1, StartRatio: "0.75..0.25"}, `start_ratio: "0.75..0.25" is no share of a session: write 0.5, or 0.25..0.75, below 1`},
+		{Spec{Dataset: "agents", Path: path, MaxConcurrency: 1, StartRatio: "1"}, `start_ratio: "1" is no share`},
+		{Spec{Dataset: "agents", Path: path, MaxConcurrency: 1, StartRatio: "0.5", Rate: 3}, "start_ratio: needs a closed loop: give max_concurrency, and no rate"},
 		{Spec{Dataset: "agents", Path: path, MaxContext: 1}, "max_context: is 1, which has no room for a prompt and an answer"},
 		{Spec{Dataset: "agents", Path: path, ThinkTime: "1s"}, "think_time: applies to dataset_name conversations, not agents"},
 		{Spec{Dataset: "agents", Path: t.TempDir()}, "has no file that ends in .json or .jsonl"},
@@ -172,6 +176,77 @@ func TestAgentContext(t *testing.T) {
 		}
 		if whole, _, exact := w.Longest(); whole.total() > 15 || !exact {
 			t.Errorf("%s: %+v", over, whole)
+		}
+	}
+}
+
+// TestAgentStart: the sessions that are there at first begin in the middle, the same at every
+// opening, with their indexes one after the other; later ones and those of a later round begin with
+// their first turn.
+func TestAgentStart(t *testing.T) {
+	var b strings.Builder
+	for n := range 6 {
+		fmt.Fprintf(&b, `{"block_size":4,"id":"%d","turns":[`, n)
+		for i := range 8 {
+			fmt.Fprintf(&b, `%s{"input_tokens":%d,"output_tokens":2,"blocks":[%s]}`, map[bool]string{i > 0: ","}[true], 4*(i+1), strings.TrimSuffix(strings.Repeat("7,", i+1), ","))
+		}
+		b.WriteString("]}")
+	}
+	spec := Spec{Dataset: "agents", Path: agentFile(t, b.String()), MaxConcurrency: 4, StartRatio: "0.25..0.75", Seed: 3}
+	w := mustOpen(t, spec)
+	begins := map[int]bool{}
+	index := 0
+	for r := range w.All() {
+		if r.Index != index {
+			t.Errorf("session %d begins with index %d, want %d", r.Session, r.Index, index)
+		}
+		if first := r.Session <= 4; first != (r.Turn >= 2 && r.Turn <= 6) || !first && r.Turn != 0 {
+			t.Errorf("session %d begins with turn %d", r.Session, r.Turn)
+		}
+		begins[r.Turn] = true
+		for more := true; more; r, _, more = w.Next(r, "") {
+			index++
+		}
+	}
+	if index != w.Len() || index >= 48 || len(begins) < 3 {
+		t.Errorf("%d requests, said to be %d, from turns %v", index, w.Len(), begins)
+	}
+	spec.Duration = "1s"
+	endless := mustOpen(t, spec)
+	indexes := map[int]bool{}
+	for k := range 1 << 15 {
+		r := endless.request(k)
+		if k < 4 && r.Turn != w.request(k).Turn || k >= 4 && r.Turn != 0 {
+			t.Fatalf("session %d begins with turn %d", k+1, r.Turn)
+		}
+		for i := range 8 - r.Turn {
+			if indexes[r.Index+i] {
+				t.Fatalf("session %d has index %d, which another one has", k+1, r.Index+i)
+			}
+			indexes[r.Index+i] = true
+		}
+	}
+}
+
+// TestAgentFills: what fills a cache for a session in its middle is the longest of the prompts
+// before, each for one token.
+func TestAgentFills(t *testing.T) {
+	spec := Spec{Dataset: "agents", Path: agentFile(t, agentLines("local")), DisableShuffle: true, MaxConcurrency: 2, StartRatio: "0.7", Seed: 3}
+	w := mustOpen(t, spec)
+	spec.StartRatio = ""
+	all := everyTurn(mustOpen(t, spec))
+	var got []Request
+	for r := range w.Fills() {
+		for more := true; more; r, _, more = w.NextFill(r, "") {
+			got = append(got, r)
+		}
+	}
+	if len(got) != 3 {
+		t.Fatalf("%+v", got)
+	}
+	for i, of := range []int{0, 1, 3} { // both of the first session, whose prompts part, and one of the second
+		if got[i].Prompt != all[of].Prompt || got[i].Output != 1 || got[i].Session != all[of].Session {
+			t.Errorf("request %d: %+v", i, got[i])
 		}
 	}
 }

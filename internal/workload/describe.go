@@ -16,9 +16,7 @@ func (w *Workload) Describe() string {
 	if n := len(s.LoraModules); n > 0 {
 		parts[1] += " over " + plural(n, "adapter")
 	}
-	if idle := s.capIdle(); idle != "" {
-		parts = append(parts, idle)
-	}
+	parts = append(parts, s.asAgents()...)
 	if s.MaxConcurrency > 0 {
 		parts = append(parts, fmt.Sprintf("at most %d at a time", s.MaxConcurrency))
 	}

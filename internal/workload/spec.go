@@ -53,6 +53,7 @@ type Spec struct {
 	NoSessionAffinity bool   `json:"no_session_affinity,omitempty" yaml:"no_session_affinity,omitempty"`
 
 	// Sessions of agents: NumPrompts, rates and MaxConcurrency count sessions.
+	StartRatio  string `json:"start_ratio,omitempty" yaml:"start_ratio,omitempty"` // 0.25..0.75: where the sessions begin that are there at first
 	MaxIdle     Span   `json:"max_idle,omitempty" yaml:"max_idle,omitempty"`
 	MaxContext  int    `json:"max_context,omitempty" yaml:"max_context,omitempty"`   // tokens of prompt and answer; 0: any number
 	OverContext string `json:"over_context,omitempty" yaml:"over_context,omitempty"` // drop, truncate
