@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -185,5 +186,48 @@ func TestAgentsForTime(t *testing.T) {
 	slices.Sort(prompts)
 	if n := len(prompts); n < 10 || len(slices.Compact(prompts)) != n || n != len(out.Calls) || out.Summary.Partial {
 		t.Errorf("%d requests, %d calls, %s", n, len(out.Calls), out.Summary.Verdict.Text())
+	}
+}
+
+// TestSessionHeader: all requests of a session have the same value, which no other session has, those
+// that fill its cache too, and warm-ups none.
+func TestSessionHeader(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "agents")
+	if err := os.WriteFile(path, []byte(files["agents"]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l := listen(t)
+	spec := l.spec(workload.Spec{Dataset: "agents", Path: path, NumPrompts: 4, MaxConcurrency: 2, StartRatio: "0.6", Seed: 5, SessionHeader: "X-Session-ID"})
+	spec.Warmups = 1
+	if _, err := (Runner{Spec: spec}).Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w, err := workload.Open(spec.Workload)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{} // by prompt
+	keep := func(r workload.Request) { want[r.Prompt] = fmt.Sprint("perflab-5-", r.Session) }
+	for r := range w.All() {
+		for more := true; more; r, _, more = w.Next(r, "") {
+			keep(r)
+		}
+	}
+	for r := range w.Fills() {
+		for more := true; more; r, _, more = w.NextFill(r, "") {
+			keep(r)
+		}
+	}
+	for i, p := range l.prompts {
+		if l.routes[i] != want[p] {
+			t.Errorf("request %d has %q, want %q", i, l.routes[i], want[p])
+		}
+	}
+	if n := len(l.prompts); n != len(want)+1 {
+		t.Errorf("%d requests for %d prompts", n, len(want))
+	}
+	spec.Headers = map[string]string{"x-session-id": "1"}
+	if err := spec.Validate(); err == nil || !strings.Contains(err.Error(), "session_header: X-Session-ID is also a header of every request") {
+		t.Error(err)
 	}
 }

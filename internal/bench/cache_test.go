@@ -32,6 +32,7 @@ type listener struct {
 	prompts []string
 	tokens  []int
 	models  []string
+	routes  []string // the header X-Session-ID
 }
 
 // listen answers every completion with two tokens.
@@ -56,7 +57,7 @@ func listen(t *testing.T) *listener {
 		}
 		l.mu.Lock()
 		l.prompts, l.tokens = append(l.prompts, body.Prompt), append(l.tokens, body.MaxTokens+body.MaxChat)
-		l.models = append(l.models, body.Model)
+		l.models, l.routes = append(l.models, body.Model), append(l.routes, r.Header.Get("X-Session-ID"))
 		l.mu.Unlock()
 		for range 2 {
 			fmt.Fprint(w, "data: {\"choices\":[{\"text\":\"a\"}]}\n\n")

@@ -86,6 +86,7 @@ func (b Runner) config(target string) openai.Config {
 		BaseURL: target, Backend: s.Backend, Endpoint: s.Endpoint, Model: s.Model,
 		APIKey: b.APIKey, Headers: s.Headers, ExtraBody: s.ExtraBody,
 		Sampling: s.Sampling, Insecure: s.Insecure,
+		SessionHeader: s.Workload.SessionHeader, SessionRun: sessionRun(s.Workload),
 		FirstTokenTimeout: s.FirstTokenTimeout, IdleTimeout: s.IdleTimeout, TotalTimeout: s.TotalTimeout,
 	}
 }

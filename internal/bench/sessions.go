@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"strconv"
 	"strings"
 
 	"perflab/internal/field"
@@ -70,6 +71,12 @@ func at(requests iter.Seq[workload.Request], i, n int) iter.Seq[workload.Request
 			}
 		}
 	}
+}
+
+// sessionRun is what the sessions of a run have in common in their header: another one where the
+// prompts are others.
+func sessionRun(s workload.Spec) string {
+	return strings.TrimSuffix("perflab-"+strconv.FormatUint(s.Seed, 16)+"-"+s.Nonce, "-")
 }
 
 // joined are sentences of which some may be empty.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -33,6 +34,9 @@ func (c *Client) Start(ctx context.Context, start time.Time, r workload.Request)
 	rec := &callRecorder{c: c, w: c.watch(ctx, start), want: r.Output}
 	rec.stream = newStream(&rec.call, c.api, c.cfg.KeepText)
 	rec.x = wire.Exchange{Start: start, Body: c.Build(r).Body, Sink: rec}
+	if c.cfg.SessionHeader != "" && r.Session > 0 {
+		rec.x.Name, rec.x.Value = c.cfg.SessionHeader, c.cfg.SessionRun+"-"+strconv.Itoa(r.Session)
+	}
 	started := c.wire.Start(&rec.x)
 	return func() result.Call {
 		defer rec.w.stop()

@@ -67,11 +67,15 @@ type Conn struct {
 }
 
 // Exchange is one request and what is known of its answer. The caller sets the
-// first three fields.
+// fields above Conn.
 type Exchange struct {
 	Start time.Time // all offsets count from it
 	Body  []byte    // of the request; not changed and not used after Do
 	Sink  Sink
+
+	// A header of this request alone, of characters that HTTP allows and not one of
+	// Config.Header; "": none.
+	Name, Value string
 
 	Conn   Conn
 	Sent   time.Duration // just before the request was written

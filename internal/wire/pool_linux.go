@@ -106,8 +106,12 @@ func (p *pool) start(x *Exchange) *sent {
 }
 
 func (p *pool) send(c *conn, x *Exchange) *sent {
-	head := make([]byte, 0, len(p.head)+24)
-	head = append(strconv.AppendInt(append(head, p.head...), int64(len(x.Body)), 10), "\r\n\r\n"...)
+	head := make([]byte, 0, len(p.head)+len(x.Name)+len(x.Value)+28)
+	head = append(strconv.AppendInt(append(head, p.head...), int64(len(x.Body)), 10), "\r\n"...)
+	if x.Name != "" {
+		head = append(append(append(append(head, x.Name...), ": "...), x.Value...), "\r\n"...)
+	}
+	head = append(head, "\r\n"...)
 	s := &sent{c: c}
 	s.done, s.err = c.send(x, head)
 	return s

@@ -232,8 +232,13 @@ func (s *standard) body(r io.Reader, x *Exchange, w *watcher) error {
 
 func (s *standard) request(ctx context.Context, x *Exchange) *http.Request {
 	begun := time.Now()
+	header := s.header
+	if x.Name != "" {
+		header = header.Clone()
+		header.Set(x.Name, x.Value)
+	}
 	req := (&http.Request{
-		Method: http.MethodPost, URL: s.url, Host: s.cfg.host(), Header: s.header,
+		Method: http.MethodPost, URL: s.url, Host: s.cfg.host(), Header: header,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Body: io.NopCloser(bytes.NewReader(x.Body)), ContentLength: int64(len(x.Body)),
 	}).WithContext(ctx)

@@ -30,6 +30,7 @@ func agentSessions() dataset {
 			{key: "max_context", help: "tokens of prompt and answer that the model has room for (default: any number)", limit: agents.MaxTokens},
 			{key: "over_context", help: "what becomes of a request that [max_context] has no room for: drop it and all that waits for it, or truncate its prompt (default drop)"},
 			{key: "no_session_affinity", help: affinityHelp},
+			{key: "session_header", help: sessionHeaderHelp},
 			{key: "disable_shuffle", help: "keep the file's order"}, noRepeats,
 		},
 		fill:  fillAgents,

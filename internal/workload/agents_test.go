@@ -149,6 +149,8 @@ func TestAgentFaults(t *testing.T) {
 		{Spec{Dataset: "agents", Path: path, MaxConcurrency: 1, StartRatio: "0.75..0.25"}, `start_ratio: "0.75..0.25" is no share of a session: write 0.5, or 0.25..0.75, below 1`},
 		{Spec{Dataset: "agents", Path: path, MaxConcurrency: 1, StartRatio: "1"}, `start_ratio: "1" is no share`},
 		{Spec{Dataset: "agents", Path: path, MaxConcurrency: 1, StartRatio: "0.5", Rate: 3}, "start_ratio: needs a closed loop: give max_concurrency, and no rate"},
+		{Spec{Dataset: "agents", Path: path, SessionHeader: "X Session"}, `session_header: "X Session" is no name of a header`},
+		{Spec{Dataset: "agents", Path: path, SessionHeader: "host"}, "session_header: host means something else to a server"},
 		{Spec{Dataset: "agents", Path: path, MaxContext: 1}, "max_context: is 1, which has no room for a prompt and an answer"},
 		{Spec{Dataset: "agents", Path: path, ThinkTime: "1s"}, "think_time: applies to dataset_name conversations, not agents"},
 		{Spec{Dataset: "agents", Path: t.TempDir()}, "has no file that ends in .json or .jsonl"},

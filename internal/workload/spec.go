@@ -52,6 +52,8 @@ type Spec struct {
 	History           string `json:"history,omitempty" yaml:"history,omitempty"`                 // answers (a file's default), generated
 	NoSessionAffinity bool   `json:"no_session_affinity,omitempty" yaml:"no_session_affinity,omitempty"`
 
+	SessionHeader string `json:"session_header,omitempty" yaml:"session_header,omitempty"` // name of a header that says to which session a request belongs; "": none
+
 	// Sessions of agents: NumPrompts, rates and MaxConcurrency count sessions.
 	StartRatio  string `json:"start_ratio,omitempty" yaml:"start_ratio,omitempty"` // 0.25..0.75: where the sessions begin that are there at first
 	MaxIdle     Span   `json:"max_idle,omitempty" yaml:"max_idle,omitempty"`
