@@ -70,7 +70,7 @@ func (r *run) send(ctx context.Context, req workload.Request, ready time.Duratio
 			r.follow(ctx, req, &call, target)
 		}
 		call.Index, call.Target, call.Due, call.Ready = req.Index, target, req.Due, ready
-		call.Session, call.Turn, call.Model = req.Session, req.Turn, req.Model
+		call.Session, call.Turn, call.Turns, call.Model = req.Session, req.Turn, req.Turns, req.Model
 		call.WantIn, call.Want = req.Input, req.Output
 		r.calls <- call
 	})

@@ -279,7 +279,7 @@ func (w *Workload) turn(k, turn int) Request {
 	t, first := w.session(k)
 	u := t.Turns[turn]
 	r := Request{
-		Index: first + turn - t.from, Session: k + 1, Turn: turn,
+		Index: first + turn - t.from, Session: k + 1, Turn: turn, Turns: len(t.Turns) - t.from,
 		Prompt: w.builder.agentPrompt(w.spec.Seed, t, turn), Input: u.Input + w.nonce.tokens, Output: u.Output,
 		EOS: !w.spec.IgnoreEOS,
 	}

@@ -35,7 +35,7 @@ func (t conversation) planned(generated bool) (input, output int) {
 
 // open makes r the first turn of conversation k.
 func (t conversation) open(r *Request, k, index int) {
-	r.Index, r.Session, r.System = index, k+1, t.system
+	r.Index, r.Session, r.Turns, r.System = index, k+1, len(t.turns), t.system
 	r.Input, r.Output = t.head+t.turns[0].question, t.turns[0].output
 }
 

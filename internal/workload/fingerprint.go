@@ -55,6 +55,7 @@ func (w *Workload) Fingerprint() string {
 // request has nothing of it.
 func (r Request) rest() []byte {
 	r.Index, r.Due, r.Prompt, r.Input, r.Output, r.EOS = 0, 0, "", 0, 0, false
+	r.Turns = 0 // the requests themselves tell
 	if reflect.ValueOf(r).IsZero() {
 		return nil
 	}
