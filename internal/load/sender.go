@@ -67,6 +67,11 @@ type Options struct {
 // sent, and lost counts it.
 type Session interface {
 	Ended(turn int, at time.Duration, ok bool) (due []workload.Step, lost int)
+
+	// Next are the turns that wait for one, and Request makes the request of a turn: both may
+	// be asked at any time, so that a request is built while those that it waits for are in flight.
+	Next(turn int) []int
+	Request(turn int) workload.Request
 }
 
 // DefaultSpin covers the coarseness of Go's timers, about a millisecond on an

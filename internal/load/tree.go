@@ -18,7 +18,8 @@ type tree struct {
 
 	mu      sync.Mutex
 	session Session
-	open    int // requests that are in flight or wait for their time
+	open    int                             // requests that are in flight or wait for their time
+	built   map[int]func() workload.Request // by turn, those that are built ahead; nil once taken
 }
 
 // first sends the request with which a session begins, or one that stands alone.
@@ -28,7 +29,7 @@ func (r *run) first(ctx context.Context, req workload.Request, ready time.Durati
 		r.send(ctx, req, ready, target, nil)
 		return
 	}
-	t := &tree{r: r, target: target, open: 1}
+	t := &tree{r: r, target: target, open: 1, built: map[int]func() workload.Request{}}
 	var others []workload.Step
 	func() {
 		defer r.catch(fmt.Sprintf("begin the session of request %d", req.Index))
@@ -36,6 +37,7 @@ func (r *run) first(ctx context.Context, req workload.Request, ready time.Durati
 	}()
 	t.open += len(others)
 	r.send(ctx, req, ready, target, t)
+	t.ahead(req.Turn)
 	for _, step := range others {
 		r.sends.Go(func() { t.turn(ctx, step) })
 	}
@@ -89,7 +91,7 @@ func (t *tree) turn(ctx context.Context, step workload.Step) {
 		t.done()
 		return
 	}
-	req, made := t.make(step)
+	req, made := t.take(step)
 	if !made || !r.wait(ctx, step.Due) {
 		r.stopped.Store(true)
 		t.done()
@@ -100,11 +102,44 @@ func (t *tree) turn(ctx context.Context, step workload.Step) {
 		target = r.target()
 	}
 	r.send(ctx, req, step.Due, target, t)
+	t.ahead(step.Turn)
 }
 
-// make builds the request of a step, its body too.
-func (t *tree) make(step workload.Step) (req workload.Request, made bool) {
+// ahead builds what waits for a turn while that is in flight: a long prompt takes
+// milliseconds, and may be due when the turn ends.
+func (t *tree) ahead(turn int) {
+	if t.session == nil { // Begin panicked
+		return
+	}
+	t.r.sends.Go(func() {
+		defer t.r.catch("build a request of a session ahead")
+		for _, next := range t.session.Next(turn) {
+			if build := t.request(next); build != nil {
+				build()
+			}
+		}
+	})
+}
+
+// request builds a turn's request, once for all who ask; nil: it was taken.
+func (t *tree) request(turn int) func() workload.Request {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	build, ok := t.built[turn]
+	if !ok {
+		build = sync.OnceValue(func() workload.Request { return t.r.build(t.session.Request(turn)) })
+		t.built[turn] = build
+	}
+	return build
+}
+
+// take gives the request of a step away, its body too.
+func (t *tree) take(step workload.Step) (req workload.Request, made bool) {
 	defer t.r.catch("build a request of a session")
-	req = t.r.build(step.Request())
+	req = t.request(step.Turn)()
+	req.Due = step.Due
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.built[step.Turn] = nil
 	return req, true
 }

@@ -137,4 +137,6 @@ func TestTreePanic(t *testing.T) {
 
 type broken struct{}
 
+func (broken) Next(int) []int                                        { return nil }
+func (broken) Request(int) workload.Request                          { return workload.Request{} }
 func (broken) Ended(int, time.Duration, bool) ([]workload.Step, int) { panic("boom") }

@@ -355,15 +355,14 @@ func (w *Workload) fill(k, turn int) (r Request, ok bool) {
 	return r, true
 }
 
-// Step is a request that waits for nothing any more but its time. Its prompt is made
-// when Request is called.
+// Step is a turn of a session that waits for nothing any more but its time.
 type Step struct {
-	Due     time.Duration // from the start of the run
-	Request func() Request
+	Turn int
+	Due  time.Duration // from the start of the run
 }
 
-// Way goes through one session of agents as its requests end. It is not safe for
-// concurrent use.
+// Way goes through one session of agents as its requests end. Next and Request may be called at any
+// time, Ended one at a time.
 type Way struct {
 	w    *Workload
 	k    int
@@ -375,24 +374,26 @@ type Way struct {
 func (w *Workload) Begin(first Request, at time.Duration) (*Way, []Step) {
 	t, _ := w.session(first.Session - 1)
 	y := &Way{w, first.Session - 1, t.Walk(first.Turn)}
-	return y, y.steps(y.walk.Begin(at)[1:])
+	return y, steps(y.walk.Begin(at)[1:])
 }
 
-// Ended takes the end of a request of the session, and returns what is due after it. One
-// that failed takes with it what waits for it: lost is how many requests these are.
-func (y *Way) Ended(turn int, at time.Duration, ok bool) (steps []Step, lost int) {
-	due, lost := y.walk.Ended(turn, at, ok)
-	return y.steps(due), lost
+// Ended takes the end of a turn of the session, and returns what is due after it. One
+// that failed takes with it what waits for it: lost is how many turns these are.
+func (y *Way) Ended(turn int, at time.Duration, ok bool) (due []Step, lost int) {
+	next, lost := y.walk.Ended(turn, at, ok)
+	return steps(next), lost
 }
 
-func (y *Way) steps(due []agents.Due) []Step {
-	var out []Step
-	for _, d := range due {
-		out = append(out, Step{d.At, func() Request {
-			r := y.w.turn(y.k, d.Turn)
-			r.Due = d.At
-			return r
-		}})
+// Next are the turns that wait for a turn: they are known before it has ended.
+func (y *Way) Next(turn int) []int { return y.walk.Next(turn) }
+
+// Request makes the request of a turn, but for its due time.
+func (y *Way) Request(turn int) Request { return y.w.turn(y.k, turn) }
+
+func steps(due []agents.Due) []Step {
+	out := make([]Step, len(due))
+	for i, d := range due {
+		out[i] = Step{d.Turn, d.At}
 	}
 	return out
 }

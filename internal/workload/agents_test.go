@@ -89,15 +89,18 @@ func TestAgentBegin(t *testing.T) {
 	w := mustOpen(t, spec)
 	all := everyTurn(mustOpen(t, spec))
 	way, more := w.Begin(w.request(0), time.Second)
-	if more != nil {
+	if len(more) != 0 {
 		t.Error(more)
 	}
 	steps, lost := way.Ended(0, 2*time.Second, true)
 	if len(steps) != 1 || lost != 0 || steps[0].Due != 2700*time.Millisecond {
 		t.Fatal(steps, lost)
 	}
-	r := steps[0].Request()
-	if r.Due != steps[0].Due || r.Turn != 1 || r.Index != 1 || r.Prompt != all[1].Prompt {
+	if next := way.Next(0); !slices.Equal(next, []int{1}) {
+		t.Error(next)
+	}
+	r := way.Request(steps[0].Turn)
+	if r.Turn != 1 || r.Index != 1 || r.Prompt != all[1].Prompt {
 		t.Errorf("%+v", r)
 	}
 }

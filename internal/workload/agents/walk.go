@@ -13,7 +13,7 @@ type Due struct {
 }
 
 // Walk is one way through a session: it is told which turn has ended and says
-// what is due then. It is not safe for concurrent use.
+// what is due then. But for Next it is not safe for concurrent use.
 type Walk struct {
 	s     Session
 	from  int
@@ -77,6 +77,9 @@ func (w *Walk) Ended(turn int, at time.Duration, ok bool) (due []Due, lost int) 
 	slices.SortStableFunc(due, func(a, b Due) int { return cmp.Compare(a.At, b.At) })
 	return due, 0
 }
+
+// Next are the turns that wait for a turn. It may be called at any time.
+func (w *Walk) Next(turn int) []int { return w.next[turn] }
 
 // lose gives up all turns that wait for one, and returns how many.
 func (w *Walk) lose(turn int) (n int) {
