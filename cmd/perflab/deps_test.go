@@ -101,7 +101,7 @@ var tests = map[string]map[string]string{
 	"report/parquet":      {"stat": "random calls"},
 	"push":                {"web": "a laboratory is pushed to", "web/guard": "its tokens and certificate", "store": "what it has then"},
 	"web/api":             {"web": "the API is asked behind its guard"},
-	"perflab/cmd/perflab": {"study": "studies that the project publishes are right", "tune/journal": "the journal of a study that was killed", "outcome": "the facts of a study", "source": "how far a launched study has come", "web": "a study is followed in a browser", "web/allow": "each flag of bench has a row", "truth": "a server with known instants is measured over a slow link", "rundir": "calls that a fleet brought", "result": "what a run says of a Service", "study": "the example of every night is checked"},
+	"perflab/cmd/perflab": {"tune/journal": "the journal of a study that was killed", "outcome": "the facts of a study", "source": "how far a launched study has come", "web": "a study is followed in a browser", "web/allow": "each flag of bench has a row", "truth": "a server with known instants is measured over a slow link", "rundir": "calls that a fleet brought", "result": "what a run says of a Service", "study": "the example of every night is checked"},
 	"listing":             {"store/mark": "what people said is shown"},
 	"sim":                 {"prometheus": "the metrics that it publishes are read", "engine/meters": "and given common names", "engine/logs": "what it prints at the start is read"},
 	"test/science":        {"result": "the figures of a replay are those that it defines", "earlier": "what was measured under another load is weighed"},

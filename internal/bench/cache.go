@@ -48,6 +48,11 @@ func (b Runner) prepareCache(ctx context.Context, clients []*openai.Client, w *w
 		b.phase(PhaseFilling)
 		note, err = b.fillCaches(ctx, clients, w)
 	}
+	if err == nil {
+		var filled string
+		filled, err = b.fillSessions(ctx, clients, w)
+		note = joined(note, filled)
+	}
 	if err != nil {
 		return nil, "", err
 	}

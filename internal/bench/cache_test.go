@@ -32,6 +32,7 @@ type listener struct {
 	prompts []string
 	tokens  []int
 	models  []string
+	routes  []string // the header X-Session-ID
 }
 
 // listen answers every completion with two tokens.
@@ -56,7 +57,7 @@ func listen(t *testing.T) *listener {
 		}
 		l.mu.Lock()
 		l.prompts, l.tokens = append(l.prompts, body.Prompt), append(l.tokens, body.MaxTokens+body.MaxChat)
-		l.models = append(l.models, body.Model)
+		l.models, l.routes = append(l.models, body.Model), append(l.routes, r.Header.Get("X-Session-ID"))
 		l.mu.Unlock()
 		for range 2 {
 			fmt.Fprint(w, "data: {\"choices\":[{\"text\":\"a\"}]}\n\n")
@@ -88,6 +89,9 @@ func (l *listener) spec(w workload.Spec) Spec {
 var files = map[string]string{
 	"sharegpt": `[{"conversations":[{"from":"human","value":"How are you this morning, dear?"},{"from":"gpt","value":"I am well, thank you very much."}]},` +
 		`{"conversations":[{"from":"human","value":"What is the capital of France?"},{"from":"gpt","value":"It is Paris, on the Seine."}]}]`,
+	"agents": `{"block_size":4,"turns":[{"input_tokens":9,"output_tokens":2,"blocks":[1,2,3]},{"agent":"a","input_tokens":6,"output_tokens":2,"blocks":[1,5],"after":[0],"idle_s":0.002},` +
+		`{"agent":"b","input_tokens":7,"output_tokens":2,"blocks":[1,6],"after":[0]},{"agent":"a","input_tokens":8,"output_tokens":2,"blocks":[1,5]},{"input_tokens":14,"output_tokens":2,"blocks":[1,2,3,4],"after":[2,3],"idle_s":0.001}]}` + "\n" +
+		`{"block_size":4,"turns":[{"input_tokens":5,"output_tokens":2,"blocks":[8]}]}` + "\n",
 	"azure":    "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:00:00.0000000,20,3\n2023-11-16 18:00:00.0100000,30,4\n",
 	"mooncake": `{"timestamp":0,"input_length":20,"output_length":3,"hash_ids":[1]}` + "\n" + `{"timestamp":5,"input_length":30,"output_length":4,"hash_ids":[2]}` + "\n",
 	"jsonl":    `{"prompt":"one two three four","output_tokens":3}` + "\n" + `{"prompt":"five six seven","output_tokens":3}` + "\n",

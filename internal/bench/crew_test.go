@@ -214,6 +214,8 @@ func crewWorkloads(t *testing.T) map[string]workload.Spec {
 		"conversations":       {Dataset: "conversations", NumPrompts: 9, Turns: "1-4", TurnInputLen: "5", TurnOutputLen: "4", ThinkTime: "constant:2ms", Rate: 200},
 		"conversations, closed": {Dataset: "conversations", NumPrompts: 9, Turns: "1-3", TurnInputLen: "5", TurnOutputLen: "4",
 			MaxConcurrency: 4, History: "answers"},
+		"agents":         {Dataset: "agents", Path: path("agents"), NumPrompts: 9, Rate: 200},
+		"agents, closed": {Dataset: "agents", Path: path("agents"), NumPrompts: 9, MaxConcurrency: 4},
 	}
 }
 

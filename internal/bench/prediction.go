@@ -132,7 +132,7 @@ func OpenPredicted(s workload.Spec) (*workload.Workload, workload.Tokenizer, err
 		return nil, nil, err
 	}
 	if w.Conversations() || w.Len() == 0 {
-		return nil, nil, field.Errorf("", "a prediction needs every request and its time in advance: conversations, and a closed loop bounded by [duration], can be measured on perflab sim")
+		return nil, nil, field.Errorf("", "a prediction needs every request and its time in advance: conversations, sessions of agents, and a closed loop bounded by [duration], can be measured on perflab sim")
 	}
 	return w, tok, Replayable(w)
 }

@@ -90,6 +90,7 @@ func (b Runner) config(target string) openai.Config {
 		BaseURL: target, Backend: s.Backend, Endpoint: s.Endpoint, Model: s.Model,
 		APIKey: b.APIKey, Headers: s.Headers, ExtraBody: s.ExtraBody,
 		Sampling: s.Sampling, Insecure: s.Insecure, Traceparent: s.Traceparent,
+		SessionHeader: s.Workload.SessionHeader, SessionRun: sessionRun(s.Workload),
 		FirstTokenTimeout: s.FirstTokenTimeout, IdleTimeout: s.IdleTimeout, TotalTimeout: s.TotalTimeout,
 	}
 }
@@ -169,7 +170,13 @@ func (b Runner) options(w share) load.Options {
 		MaxConcurrency: w.limit(), Spin: load.DefaultSpin, Progress: b.Progress,
 		Until: w.Until(), Closed: w.Closed(), Affinity: !w.Spec().NoSessionAffinity, Servers: addresses(b.Spec.Targets, b.Meters),
 	}
-	if w.Conversations() {
+	switch {
+	case w.Trees():
+		o.Begin = func(first workload.Request, at time.Duration) (load.Session, []workload.Step) {
+			return w.Begin(first, at)
+		}
+		o.Home = func(first workload.Request) int { return b.home(w, first) }
+	case w.Conversations():
 		o.Next = w.Next
 	}
 	if w.Conversations() && w.Spec().RandomImages > 0 {

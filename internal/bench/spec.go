@@ -94,6 +94,11 @@ func (s Spec) Validate() error {
 	if s.Model == "" {
 		errs = append(errs, field.Errorf("model", "is missing: the name under which the server serves it"))
 	}
+	for name := range s.Headers {
+		if strings.EqualFold(name, s.Workload.SessionHeader) {
+			errs = append(errs, field.Errorf("session_header", "%s is also a header of every request: give it another name", s.Workload.SessionHeader))
+		}
+	}
 	if s.Warmups < 0 {
 		errs = append(errs, field.Errorf("num_warmups", "is %d: it cannot be negative", s.Warmups))
 	}

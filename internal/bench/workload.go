@@ -135,8 +135,27 @@ func conversations(w *workload.Workload, c *result.Client) string {
 		return ""
 	}
 	text := "rates and the limit of concurrency are of conversations, which hold their place while they think; requests are turns"
+	if w.Trees() {
+		text = "rates and the limit of concurrency are of sessions, which hold their place until all of their agents are done; requests are turns" + cuts(w)
+	}
 	if c != nil && c.Unsent > 0 {
 		text += fmt.Sprintf("; %d turns were never sent because the one before failed", c.Unsent)
+	}
+	return text
+}
+
+// cuts says which requests of recorded sessions are not sent as they were recorded; "" for none.
+func cuts(w *workload.Workload) (text string) {
+	c := w.Cuts()
+	if c.Empty > 0 {
+		text += fmt.Sprintf("; %d requests of the recording without prompt or answer tokens are left out", c.Empty)
+	}
+	room := w.Spec().MaxContext
+	if c.Dropped > 0 {
+		text += fmt.Sprintf("; %d requests are left out because a context of %d tokens has no room for them or for one that they wait for", c.Dropped, room)
+	}
+	if c.Cut > 0 {
+		text += fmt.Sprintf("; %d requests have their prompt cut to a context of %d tokens", c.Cut, room)
 	}
 	return text
 }

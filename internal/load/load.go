@@ -9,7 +9,7 @@
 // slow the server is, unless the concurrency limit holds it back; requests pass
 // that limit in their order; a conversation holds its place there from its
 // first turn to its last, think time included, so that the limit is on
-// conversations; a later turn is due its think time after the end of the turn
+// conversations, and a session of agents until all of them are done; a later turn is due its think time after the end of the turn
 // before it; every request that was sent ends in exactly one
 // Call, given to emit by one goroutine; Call.Sent - Call.Ready is this client's
 // own lateness and nothing else. When ctx ends, nothing more is sent, calls in
@@ -193,7 +193,7 @@ func (r *run) dispatch(ctx context.Context, source <-chan workload.Request) bool
 		if r.o.Closed {
 			req.Due = ready
 		}
-		r.send(ctx, req, ready, r.target())
+		r.first(ctx, req, ready)
 	}
 }
 

@@ -45,8 +45,9 @@ func (r *run) over(at time.Duration) bool {
 	return r.o.Until > 0 && at >= r.o.Until || r.o.Enough != nil && r.o.Enough.Load()
 }
 
-// send starts one call in a goroutine of its own.
-func (r *run) send(ctx context.Context, req workload.Request, ready time.Duration, target int) {
+// send starts one call in a goroutine of its own; s is the session that it belongs to, nil
+// where its turns follow one another.
+func (r *run) send(ctx context.Context, req workload.Request, ready time.Duration, target int, s *tree) {
 	r.inFlight[target].Add(1)
 	r.sent.Add(1)
 	r.o.Progress.Sent.Add(1)
@@ -63,9 +64,13 @@ func (r *run) send(ctx context.Context, req workload.Request, ready time.Duratio
 		if prepared != nil {
 			<-prepared
 		}
-		r.follow(ctx, req, &call, target)
+		if s != nil {
+			s.follow(ctx, req, &call)
+		} else {
+			r.follow(ctx, req, &call, target)
+		}
 		call.Index, call.Target, call.Due, call.Ready = req.Index, target, req.Due, ready
-		call.Session, call.Turn, call.Model = req.Session, req.Turn, req.Model
+		call.Session, call.Turn, call.Turns, call.Model = req.Session, req.Turn, req.Turns, req.Model
 		call.WantIn, call.Want = req.Input, req.Output
 		r.calls <- call
 	})
@@ -198,7 +203,7 @@ func (r *run) turn(ctx context.Context, req workload.Request, target int) {
 	if !r.o.Affinity {
 		target = r.target()
 	}
-	r.send(ctx, req, req.Due, target)
+	r.send(ctx, req, req.Due, target, nil)
 }
 
 // wait returns at due; false: ctx ended before. A conversation that thinks

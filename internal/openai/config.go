@@ -41,7 +41,12 @@ type Config struct {
 	Endpoint string `json:"endpoint,omitempty"` // "": by the backend
 	Model    string `json:"model,omitempty"`
 
-	APIKey  string            `json:"-"`                 // sent as a bearer token
+	APIKey string `json:"-"` // sent as a bearer token
+	// SessionHeader is sent with each request of a session and is the same for all of
+	// it, for routers that keep one at a replica: SessionRun and the session's number. "": none.
+	SessionHeader string `json:"session_header,omitempty"`
+	SessionRun    string `json:"session_run,omitempty"`
+
 	Headers map[string]string `json:"headers,omitempty"` // added to, or in place of, our own; values are not printed
 
 	// ExtraBody is a JSON object merged into the top level of every request.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -37,6 +38,9 @@ func (c *Client) Start(ctx context.Context, start time.Time, r workload.Request)
 	if c.cfg.Traceparent {
 		t := otlp.NewContext()
 		rec.x.Traceparent, rec.call.TraceID, rec.call.SpanID = t.Header(), t.TraceID(), t.SpanID()
+	}
+	if c.cfg.SessionHeader != "" && r.Session > 0 {
+		rec.x.Name, rec.x.Value = c.cfg.SessionHeader, c.cfg.SessionRun+"-"+strconv.Itoa(r.Session)
 	}
 	started := c.wire.Start(&rec.x)
 	return func() result.Call {

@@ -111,7 +111,7 @@ func runText(b *doc.Section, h result.Header, s result.Summary, st block.Style) 
 	if h.Imported != nil {
 		b.Text(definitionLines(definitions(&s))...)
 	}
-	b.Add(doc.InText, doc.Verbatim(block.Precision(s, st)+block.Telemetry(s)+block.Speculation(s)+s.Verdict.Text()))
+	b.Add(doc.InText, doc.Verbatim(block.Precision(s, st)+block.Sessions(s)+block.Telemetry(s)+block.Speculation(s)+s.Verdict.Text()))
 }
 
 // runResult adds the block, and on a page what it says first.

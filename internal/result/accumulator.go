@@ -246,6 +246,7 @@ func (x *Accumulator) Analyze(c *Client, o Options) (*Analysis, error) {
 	a.addFlow()
 	a.addLatencies()
 	a.addSpeculation()
+	a.addSessions()
 	a.addSurroundings()
 	a.Agents = x.agentFigures()
 	return a, nil

@@ -72,6 +72,7 @@ type Call struct {
 	Agent   int    `json:"agent,omitzero"`   // of Header.Fleet that sent it, from 1; 0: the machine that made the run
 	Session int    `json:"session,omitzero"` // conversation, from 1; 0: none
 	Turn    int    `json:"turn,omitzero"`    // of the conversation, from 0
+	Turns   int    `json:"turns,omitzero"`   // requests that the run has of the session; 0: not known
 	Model   string `json:"model,omitempty"`  // where it is not the run's
 
 	Due     time.Duration `json:"due_ns"`              // when the schedule wanted it sent

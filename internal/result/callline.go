@@ -133,6 +133,8 @@ func (c *Call) count(key []byte) *int {
 		return &c.Session
 	case "turn":
 		return &c.Turn
+	case "turns":
+		return &c.Turns
 	case "reads":
 		return &c.Reads
 	case "coarse":

@@ -25,6 +25,7 @@ func (c *Call) AppendJSON(dst []byte) []byte {
 	e.Num("agent", int64(c.Agent), false)
 	e.Num("session", int64(c.Session), false)
 	e.Num("turn", int64(c.Turn), false)
+	e.Num("turns", int64(c.Turns), false)
 	e.Text("model", c.Model)
 	e.Num("due_ns", int64(c.Due), true)
 	e.Num("ready_ns", int64(c.Ready), true)

@@ -33,7 +33,7 @@ func (b Better) String() string {
 type Metric struct {
 	Name     string // key in JSON, SLOs and objectives: "p99_ttft_ms"
 	Label    string // in the block: "P99 TTFT (ms)"
-	Unit     string // "ms", "tok/s", "req/s", "s", "tokens", "requests", "chunks", "ratio"
+	Unit     string // "ms", "tok/s", "req/s", "1/h", "s", "tokens", "requests", "chunks", "ratio"
 	Section  string // of the block: "", "Time to First Token", ...
 	Family   string // of a statistic over samples, "ttft"; "" for a scalar
 	Stat     string // of a family: "mean", "p99", ...
@@ -53,6 +53,8 @@ const (
 	sectionClient  = "Load generator"
 	sectionSuccess = "Success"
 	sectionCache   = "Prefix cache"
+
+	sectionSessions = "Sessions"
 
 	sectionTelemetry = "Telemetry"
 	sectionGPU       = "Per GPU"

@@ -5,7 +5,7 @@ import "slices"
 // scalars returns the figures of a run that are one number, in the block's
 // order first.
 func scalars() []Metric {
-	return slices.Concat(runScalars(), windowScalars(), streamScalars(), speculationScalars(), gpuScalars(), searchScalars(), telemetryScalars(), costScalars())
+	return slices.Concat(runScalars(), windowScalars(), streamScalars(), speculationScalars(), sessionScalars(), gpuScalars(), searchScalars(), telemetryScalars(), costScalars())
 }
 
 // runScalars are what the calls give over all of the run.

@@ -172,6 +172,7 @@ func TestEveryFigureIsInTheTable(t *testing.T) {
 		c := &calls[i]
 		c.Answer, c.Usage.Cached, c.New, c.Dial = c.Chunks[0].At, 1, true, msec
 		c.First, c.Headers = c.Chunks[0].At, c.Chunks[0].At
+		c.Session, c.Turns = i+1, 1
 		c.Speculation = &Speculation{Steps: 1, Drafted: mostPositions, ByStep: append([]int32{1}, make([]int32, mostPositions)...)}
 	}
 	o := Options{Goodput: bounds, Price: Price{PerHour: 3.5, Currency: "USD"}, GPUs: 2, Readings: readingsOfAll(-time.Second, 5*time.Second, 100*msec)}

@@ -43,6 +43,7 @@ type Tally struct {
 	Counted                   TokenCounts
 	Asked                     AskedLengths
 	Speculated                Speculated
+	Sessions                  Sessions
 
 	Opened        int           // calls for which a connection was opened
 	Connected     int           // calls that tell of their connection
@@ -271,6 +272,7 @@ func (t *Tally) addTokens(c *Call) {
 	t.Counted.add(c)
 	t.Asked.add(c)
 	t.Speculated.add(c.Speculation)
+	t.Sessions.add(c)
 }
 
 func (t *Tally) addTimes(c *Call) {

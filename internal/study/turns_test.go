@@ -1,6 +1,8 @@
 package study
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -53,5 +55,31 @@ func TestConversationsInStudy(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", change[1], err)
 		}
+	}
+}
+
+// TestAgentsInStudy: a study runs recorded sessions from a file beside it and may aim at what they
+// get done; a prediction refuses them.
+func TestAgentsInStudy(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "sessions.jsonl")
+	if err := os.WriteFile(path, []byte(`{"turns":[{"input_tokens":5,"output_tokens":2},{"input_tokens":9,"output_tokens":2,"idle_s":1}]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Replace(turnStudy, "turns: 4, turn_input_len: 64-128, turn_output_len: \"32\", think_time: 2, max_concurrency: 8, duration: 60",
+		"dataset_path: "+path+", start_ratio: \"0.25..0.75\", max_idle: 5, max_context: 20, max_concurrency: 8, duration: 60", 1)
+	text = strings.NewReplacer("dataset_name: conversations", "dataset_name: agents", "total_token_throughput", "sessions_per_hour").Replace(text)
+	s, err := Parse("agents.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := workload.Spec{
+		Dataset: "agents", Path: path, StartRatio: "0.25..0.75", MaxIdle: "5", MaxContext: 20, OverContext: "drop", MaxConcurrency: 8, Duration: "60",
+	}.Defaults()
+	if d := cmp.Diff(want, s.Workloads[0].Spec.Defaults()); d != "" {
+		t.Errorf("-want +parsed:\n%s", d)
+	}
+	_, err = Parse("agents.yaml", []byte(strings.Replace(text, "kind: simulated", "kind: predicted", 1)))
+	if err == nil || !strings.Contains(err.Error(), "a prediction needs every request and its time in advance: conversations, sessions of agents, and") {
+		t.Error(err)
 	}
 }

@@ -16,7 +16,7 @@ func judgePartial(a *result.Analysis) (result.Status, string) {
 		return result.Voided, fmt.Sprintf("call %d is there more than once: these are the calls of several runs, or some of them twice", a.FirstRepeat)
 	}
 	if !a.Partial && a.Client != nil && a.Client.Unsent > 0 {
-		return result.Noted, fmt.Sprintf("%d later turns of conversations were never sent because a turn before them failed; %d calls were made", a.Client.Unsent, a.Total)
+		return result.Noted, fmt.Sprintf("%d later turns of conversations or sessions were never sent because a turn before them failed; %d calls were made", a.Client.Unsent, a.Total)
 	}
 	if !a.Partial {
 		return result.Sound, fmt.Sprintf("all %d calls of the run are here", a.Total)

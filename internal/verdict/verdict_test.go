@@ -211,7 +211,7 @@ func TestChecks(t *testing.T) {
 		{"calls missing", "partial", result.Header{Requests: 501}, &client, good(), result.Noted, "500 of 501"},
 		{"time decided", "partial", result.Header{}, &client, good(), result.Sound, "all 500 calls of the run are here"},
 		{"turns given up", "partial", result.Header{Requests: 507}, &result.Client{Wall: client.Wall, Procs: client.Procs, Unsent: 7}, good(), result.Noted,
-			"7 later turns of conversations were never sent because a turn before them failed; 500 calls were made"},
+			"7 later turns of conversations or sessions were never sent because a turn before them failed; 500 calls were made"},
 		{"turns given up and calls missing", "partial", result.Header{Requests: 508}, &result.Client{Wall: client.Wall, Procs: client.Procs, Unsent: 7}, good(), result.Noted, "partial: 500 of 508"},
 		{"killed", "partial", result.Header{}, nil, good(), result.Noted, "no record of its client"},
 		{"clock back", "time_order", result.Header{}, &client, each(good(), func(c *result.Call) { c.Headers = c.Sent - 1 }), result.Voided, "call 0: headers"},

@@ -67,13 +67,17 @@ type Conn struct {
 }
 
 // Exchange is one request and what is known of its answer. The caller sets the
-// first four fields.
+// fields above Conn.
 type Exchange struct {
 	Start time.Time // all offsets count from it
 	Body  []byte    // of the request; not changed and not used after Do
 	Sink  Sink
 
 	Traceparent string // the header of that name, which each request has for itself; "": none
+
+	// A header of this request alone, of characters that HTTP allows and not one of
+	// Config.Header; "": none.
+	Name, Value string
 
 	Conn   Conn
 	Sent   time.Duration // just before the request was written

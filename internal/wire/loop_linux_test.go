@@ -337,6 +337,36 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
+// TestOwnHeader: a header of one request is sent with it alone, both ways.
+func TestOwnHeader(t *testing.T) {
+	for _, standard := range []bool{false, true} {
+		seen := make(chan string, 2)
+		u := listen(t, func(c net.Conn) {
+			in := bufio.NewReader(c)
+			for range 2 {
+				req, err := http.ReadRequest(in)
+				if err != nil {
+					return
+				}
+				body, _ := io.ReadAll(req.Body)
+				seen <- string(body) + " " + req.Header.Get("X-All") + " " + req.Header.Get("X-Session")
+				io.WriteString(c, short)
+			}
+		})
+		tr := New(Config{URL: u, Standard: standard, Header: http.Header{"X-All": {"a"}}})
+		defer tr.Close()
+		for _, x := range []*Exchange{{Name: "X-Session", Value: "s-1"}, {}} {
+			x.Start, x.Body, x.Sink = time.Now(), []byte("body"), new(kept)
+			if err := tr.Do(t.Context(), x); err != nil {
+				t.Error(err)
+			}
+		}
+		if one, other := <-seen, <-seen; one != "body a s-1" || other != "body a " {
+			t.Errorf("net/http %v: the server saw %q and %q", standard, one, other)
+		}
+	}
+}
+
 // nothing is a sink that looks at nothing.
 type nothing struct{}
 

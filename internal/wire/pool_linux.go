@@ -106,10 +106,13 @@ func (p *pool) start(x *Exchange) *sent {
 }
 
 func (p *pool) send(c *conn, x *Exchange) *sent {
-	head := make([]byte, 0, len(p.head)+len(x.Traceparent)+40)
+	head := make([]byte, 0, len(p.head)+len(x.Traceparent)+len(x.Name)+len(x.Value)+44)
 	head = append(strconv.AppendInt(append(head, p.head...), int64(len(x.Body)), 10), "\r\n"...)
 	if x.Traceparent != "" {
 		head = append(append(append(head, "Traceparent: "...), x.Traceparent...), "\r\n"...)
+	}
+	if x.Name != "" {
+		head = append(append(append(append(head, x.Name...), ": "...), x.Value...), "\r\n"...)
 	}
 	head = append(head, "\r\n"...)
 	s := &sent{c: c}

@@ -233,9 +233,14 @@ func (s *standard) body(r io.Reader, x *Exchange, w *watcher) error {
 func (s *standard) request(ctx context.Context, x *Exchange) *http.Request {
 	begun := time.Now()
 	header := s.header
-	if x.Traceparent != "" {
+	if x.Traceparent != "" || x.Name != "" {
 		header = header.Clone()
+	}
+	if x.Traceparent != "" {
 		header.Set("Traceparent", x.Traceparent)
+	}
+	if x.Name != "" {
+		header.Set(x.Name, x.Value)
 	}
 	req := (&http.Request{
 		Method: http.MethodPost, URL: s.url, Host: s.cfg.host(), Header: header,

@@ -101,6 +101,7 @@ func checkDataset(s, d Spec, f *faults) {
 	case s.Path != "" && !row.takesPath():
 		f.add("dataset_path", "applies to [dataset_name] %s, not %s", either(namesOf(dataset.takesPath)), d.Dataset)
 	}
+	checkSessionHeader(s.SessionHeader, f)
 	before := len(*f)
 	for _, p := range Params() {
 		v := s.value(p.Key)
@@ -119,6 +120,21 @@ func checkDataset(s, d Spec, f *faults) {
 	}
 	if row.check != nil && len(*f) == before && (s.Path != "" || row.open != nil) { // else its numbers make no sense
 		row.check(s, d, f)
+	}
+}
+
+// checkSessionHeader refuses a name that HTTP cannot carry, or that means something else.
+func checkSessionHeader(name string, f *faults) {
+	allowed := func(c rune) bool {
+		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_'
+	}
+	taken := []string{"accept", "authorization", "connection", "content-length", "content-type", "cookie", "host", "keep-alive", "te", "trailer",
+		"transfer-encoding", "upgrade", "user-agent", "x-api-key", "anthropic-version"}
+	switch {
+	case strings.ContainsFunc(name, func(c rune) bool { return !allowed(c) }):
+		f.add("session_header", "%q is no name of a header: use letters, digits and -, as in X-Session-ID", name)
+	case slices.Contains(taken, strings.ToLower(name)):
+		f.add("session_header", "%s means something else to a server: choose another name, such as X-Session-ID", name)
 	}
 }
 

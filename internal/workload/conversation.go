@@ -6,6 +6,7 @@ type conversation struct {
 	head   int // tokens of system
 	turns  []turn
 	text   func(turn int, answer bool) string // pure
+	tree   *tree                              // of a session of agents, in place of head and text; nil: one turn follows the other
 }
 
 // turn has the tokens of a question, of the dataset's own answer, and of the
@@ -17,6 +18,9 @@ type turn struct{ question, answer, output int }
 func (t conversation) planned(generated bool) (input, output int) {
 	history := t.head
 	for _, u := range t.turns {
+		if t.tree != nil {
+			history = 0
+		}
 		history += u.question
 		input += history
 		output += u.output
@@ -31,7 +35,7 @@ func (t conversation) planned(generated bool) (input, output int) {
 
 // open makes r the first turn of conversation k.
 func (t conversation) open(r *Request, k, index int) {
-	r.Index, r.Session, r.System = index, k+1, t.system
+	r.Index, r.Session, r.Turns, r.System = index, k+1, len(t.turns), t.system
 	r.Input, r.Output = t.head+t.turns[0].question, t.turns[0].output
 }
 
@@ -39,6 +43,9 @@ func (t conversation) open(r *Request, k, index int) {
 func (t conversation) extents(generated bool, see func(Extent)) {
 	history := t.head
 	for _, u := range t.turns {
+		if t.tree != nil {
+			history = 0
+		}
 		see(Extent{history + u.question, u.output})
 		answer := u.answer
 		if generated {

@@ -240,7 +240,7 @@ func TestTalkFaults(t *testing.T) {
 		want string
 	}{
 		{Spec{Turns: "4"}, "turns: applies to dataset_name conversations, not random"},
-		{Spec{NoSessionAffinity: true}, "no_session_affinity: applies to dataset_name conversations, not random"},
+		{Spec{NoSessionAffinity: true}, "no_session_affinity: applies to dataset_name conversations or agents, not random"},
 		{Spec{Dataset: "conversations", Path: "x", SystemLen: 5}, "system_len: applies to conversations that are made up, not to those of a dataset_path"},
 		{Spec{Dataset: "conversations", NoOversample: true}, "no_oversample: applies to conversations of a dataset_path, not to those that are made up"},
 		{Spec{Dataset: "conversations", Turns: "6-2"}, `turns: "6-2" is no range: write 4 or 2-6, from 1 to 16777216`},

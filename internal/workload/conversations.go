@@ -23,7 +23,8 @@ func conversations() dataset {
 			{key: "system_len", help: "... that are made up: tokens of a system prompt that all share"},
 			{key: "think_time", help: "mean time from an answer to the next question, exponential, such as 2s; constant:2s is always that"},
 			{key: "history", help: "what stands for earlier answers, generated (the server's own) or answers (the dataset's; default of a file)"},
-			{key: "no_session_affinity", help: "choose an endpoint anew for each turn; replicas then miss the prefixes that another one has cached"},
+			{key: "no_session_affinity", help: affinityHelp},
+			{key: "session_header", help: sessionHeaderHelp},
 			{key: "disable_shuffle"}, noRepeats, madeUpImages,
 		},
 		fill: fillConversations, check: checkConversations, open: synthesizeConversations,
@@ -38,6 +39,10 @@ func conversations() dataset {
 		},
 	}
 }
+
+const sessionHeaderHelp = "name of a header that tells a router which requests belong together, such as X-Session-ID (default: none is sent)"
+
+const affinityHelp = "choose an endpoint anew for each turn; replicas then miss the prefixes that another one has cached"
 
 // What stands for earlier answers in a later prompt.
 const (

@@ -21,6 +21,8 @@ type dataset struct {
 	params   []param // fields of Spec that apply to it, but not to all
 	trace    bool    // its rows have arrival times of their own, and are not repeated
 	sessions bool    // its requests are turns of conversations
+	whole    bool    // and each turn has its whole prompt as one text, which any API takes
+	unit     string  // what its sessions are called; "": a conversation
 
 	fill  func(s *Spec)                                             // writes defaults
 	size  func(s *Spec, n int)                                      // makes it n requests at least, where not any number will do
@@ -45,6 +47,7 @@ const (
 	groupMadeUp        = "Made-up prompts"
 	groupFile          = "Prompts of a file"
 	groupConversations = "Conversations"
+	groupAgents        = "Agent sessions"
 )
 
 // param is a field of Spec that applies to a dataset, but not to all.

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -15,6 +16,7 @@ func (w *Workload) Describe() string {
 	if n := len(s.LoraModules); n > 0 {
 		parts[1] += " over " + plural(n, "adapter")
 	}
+	parts = append(parts, s.asAgents()...)
 	if s.MaxConcurrency > 0 {
 		parts = append(parts, fmt.Sprintf("at most %d at a time", s.MaxConcurrency))
 	}
@@ -27,6 +29,9 @@ func (w *Workload) Describe() string {
 	return s.row().title(s) + ": " + strings.Join(parts, ", ")
 }
 
+// unit is what a session of the dataset is called.
+func (s Spec) unit() string { return cmp.Or(s.row().unit, "conversation") }
+
 // extent is how much is sent.
 func (w *Workload) extent() string {
 	text := count(w.Len())
@@ -38,9 +43,9 @@ func (w *Workload) extent() string {
 	}
 	turns := float64(w.src.turns()) / float64(len(w.src.rows))
 	if timeDecides(w.spec) {
-		return fmt.Sprintf("conversations of %.3g turns on average, %s", turns, text)
+		return fmt.Sprintf("%s of %.3g turns on average, %s", w.spec.unit()+"s", turns, text)
 	}
-	return text + " in " + plural(len(w.src.rows), "conversation")
+	return text + " in " + plural(len(w.src.rows), w.spec.unit())
 }
 
 func (w *Workload) lengths() string {
@@ -88,7 +93,7 @@ func describeArrivals(s Spec) string {
 	}
 	unit := "requests/s"
 	if s.row().sessions {
-		unit = "conversations/s"
+		unit = s.unit() + "s/s"
 	}
 	if s.RampStrategy != "" {
 		return fmt.Sprintf("%s from %g to %g %s (%s ramp)", kind, s.RampStart, s.RampEnd, unit, s.RampStrategy)

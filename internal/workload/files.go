@@ -31,6 +31,11 @@ func (s Spec) Files() ([]File, error) {
 		if out, err = hfPieces(s.Defaults()); err != nil {
 			return nil, err
 		}
+	case s.Dataset == agentSessions().name:
+		var err error
+		if out, err = agentPieces(s); err != nil {
+			return nil, err
+		}
 	default:
 		out = append(out, File{Key: FileDataset, Path: s.Path})
 		if s.Dataset == jsonl().name {

@@ -15,12 +15,16 @@ import (
 // requests at the same times: prompts and all that stands in their place or
 // beside them, and output lengths. It builds every prompt once (about 10 ns a
 // token); of an endless workload the first thousand, and of one of more than ten
-// million requests these and their number. Answers that a server has
+// million requests these and their number. Of a session of agents it takes the first prompt and
+// what the others are made of. Answers that a server has
 // yet to generate are no part of it.
 func (w *Workload) Fingerprint() string {
 	h := sha256.New()
 	var b [33]byte
 	for r := range w.fingerprinted() {
+		if w.Trees() {
+			h.Write(w.hashInput(r.Session - 1))
+		}
 		binary.LittleEndian.PutUint64(b[0:], uint64(r.Index))
 		binary.LittleEndian.PutUint64(b[8:], uint64(r.Due))
 		binary.LittleEndian.PutUint64(b[16:], uint64(r.Output))
@@ -51,6 +55,7 @@ func (w *Workload) Fingerprint() string {
 // request has nothing of it.
 func (r Request) rest() []byte {
 	r.Index, r.Due, r.Prompt, r.Input, r.Output, r.EOS = 0, 0, "", 0, 0, false
+	r.Turns = 0 // the requests themselves tell
 	if reflect.ValueOf(r).IsZero() {
 		return nil
 	}
@@ -75,6 +80,9 @@ func (w *Workload) fingerprinted() iter.Seq[Request] {
 			for more := true; more; {
 				if !yield(r) {
 					return
+				}
+				if w.Trees() {
+					break // the session is hashed as a whole
 				}
 				var next Request
 				if next, next.Due, more = w.Next(r, ""); more {

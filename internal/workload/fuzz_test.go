@@ -73,6 +73,12 @@ func FuzzBurstGPT(f *testing.F) {
 	fuzzDataset(f, "burstgpt")
 }
 
+func FuzzAgents(f *testing.F) {
+	f.Add([]byte(`{"turns":[{"input_tokens":5,"output_tokens":1,"blocks":[7]},{"agent":"sub","input_tokens":6,"output_tokens":1,"after":[0],"idle_s":0.5}]}`))
+	f.Add([]byte(`{"block_size":4,"requests":[{"t":1,"type":"n","in":10,"out":5,"hash_ids":[1],"api_time":2}]} {"turns":[]}`))
+	fuzzDataset(f, "agents")
+}
+
 // A scenario that is taken gives lengths within bounds and is the only one of
 // its text; one that is not says what would be.
 func FuzzScenario(f *testing.F) {

@@ -121,6 +121,11 @@ func (d dice) write(kind string) string {
 		for i := range n {
 			fmt.Fprintf(&b, `{"timestamp":%d,"input_length":%d,"output_length":3,"hash_ids":[1,%d]}`+"\n", 100*d.IntN(100), 513+d.IntN(500), i)
 		}
+	case "agents":
+		for range n {
+			fmt.Fprintf(&b, `{"block_size":4,"scope":%q,"turns":[{"input_tokens":9,"output_tokens":2,"blocks":[1,2,3]},{"agent":"a","input_tokens":%d,"output_tokens":1,"blocks":[1],"after":[0],"idle_s":0.5},`+
+				`{"input_tokens":11,"output_tokens":2,"blocks":[1,2,4],"after":[0,1]}]}`+"\n", pick(d, "local", "global"), 1+d.IntN(9))
+		}
 	case "jsonl":
 		for range n {
 			row := map[string]any{"prompt": words(1 + d.IntN(20)), "output_tokens": 1 + d.IntN(9)}
@@ -219,6 +224,11 @@ func (d dice) content(s *Spec) {
 		s.HFName, s.HFOutputLen = "openai/gsm8k", pick(d, 0, 7)
 	case "custom":
 		s.CustomOutputLen = pick(d, 0, 7, -1)
+	case "agents":
+		s.MaxIdle, s.MaxContext = pick(d, "", Span("100ms")), pick(d, 0, 11)
+		if s.MaxContext > 0 {
+			s.OverContext = pick(d, "", "drop", "truncate")
+		}
 	case "conversations":
 		s.Turns = pick(d, "", "2", Range("1-3"))
 		s.ThinkTime = pick(d, "", "2s", "constant:1s")

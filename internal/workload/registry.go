@@ -13,7 +13,7 @@ import (
 // Spec where it has parameters of its own.
 func datasets() []dataset {
 	return []dataset{
-		random(), shareGPT(), azure(), mooncake(), burstGPT(), jsonl(), custom(), gsm8k(), hf(), sonnet(), prefixRepetition(), sharedPrefix(), conversations(),
+		random(), shareGPT(), azure(), mooncake(), burstGPT(), jsonl(), custom(), gsm8k(), hf(), sonnet(), prefixRepetition(), sharedPrefix(), conversations(), agentSessions(),
 	}
 }
 
@@ -133,7 +133,7 @@ func (s Spec) Generates() bool { return s.row().sessions && s.History == history
 // and, where only that one does, its value; "" and "" for nothing.
 func (s Spec) NeedsChat() (path, value string) {
 	switch {
-	case s.row().sessions:
+	case s.row().sessions && !s.row().whole:
 		return "dataset_name", s.Dataset
 	case s.RandomImages > 0:
 		return "random_images", ""

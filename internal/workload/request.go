@@ -26,6 +26,7 @@ type Request struct {
 
 	Session int // conversation, from 1; 0: the request stands alone
 	Turn    int // of the conversation, from 0
+	Turns   int // requests of it that the workload has in all
 }
 
 // IgnoresEOS reports whether the body, once built, tells the server to go on to the

@@ -32,6 +32,8 @@ type source struct {
 	conversations []conversation          // conversations by row; nil: requests stand alone
 	chat          string                  // what of the rows only a chat API can send; "": nothing
 	first         []int                   // index of each conversation's first turn
+	cuts          Cuts                    // requests of sessions of agents
+	rounds        int                     // how often the rows go through all sessions of agents
 	ids           bool                    // of ids in place of text
 
 	estimated bool // lengths are by package token, whatever the tokenizer

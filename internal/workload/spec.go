@@ -52,6 +52,14 @@ type Spec struct {
 	History           string `json:"history,omitempty" yaml:"history,omitempty"`                 // answers (a file's default), generated
 	NoSessionAffinity bool   `json:"no_session_affinity,omitempty" yaml:"no_session_affinity,omitempty"`
 
+	SessionHeader string `json:"session_header,omitempty" yaml:"session_header,omitempty"` // name of a header that says to which session a request belongs; "": none
+
+	// Sessions of agents: NumPrompts, rates and MaxConcurrency count sessions.
+	StartRatio  string `json:"start_ratio,omitempty" yaml:"start_ratio,omitempty"` // 0.25..0.75: where the sessions begin that are there at first
+	MaxIdle     Span   `json:"max_idle,omitempty" yaml:"max_idle,omitempty"`
+	MaxContext  int    `json:"max_context,omitempty" yaml:"max_context,omitempty"`   // tokens of prompt and answer; 0: any number
+	OverContext string `json:"over_context,omitempty" yaml:"over_context,omitempty"` // drop, truncate
+
 	LoraModules    []string `json:"lora_modules,omitempty" yaml:"lora_modules,omitempty"`       // model names in place of the run's
 	LoraAssignment string   `json:"lora_assignment,omitempty" yaml:"lora_assignment,omitempty"` // random, round-robin
 

@@ -312,7 +312,7 @@ func TestMadeFaults(t *testing.T) {
 		{Spec{Dataset: "shared-prefix", GSPZipfAlpha: -1}, "gsp_zipf_alpha: -1 must be a finite number above 0"},
 		{Spec{GSPZipfAlpha: 1}, "gsp_zipf_alpha: applies to dataset_name shared-prefix, not random"},
 		{Spec{BurstGPTModel: "GPT-4"}, "burstgpt_model: applies to dataset_name burstgpt, not random"},
-		{Spec{Dataset: "shared-prefix", Path: "x"}, "dataset_path: applies to dataset_name sharegpt, azure, mooncake, burstgpt, jsonl, custom, gsm8k, hf, sonnet or conversations, not shared-prefix"},
+		{Spec{Dataset: "shared-prefix", Path: "x"}, "dataset_path: applies to dataset_name sharegpt, azure, mooncake, burstgpt, jsonl, custom, gsm8k, hf, sonnet, conversations or agents, not shared-prefix"},
 	} {
 		if err := tt.spec.Validate(); err == nil || err.Error() != tt.want {
 			t.Errorf("%+v\n got %v\nwant %s", tt.spec, err, tt.want)

@@ -14,6 +14,9 @@ import (
 // part of the next prompt unless the history is the dataset's. ok is false
 // after the last turn, and for a request that stands alone.
 //
+// Of a session of agents it is the next request of the recording, with the time that it
+// was idle; Begin says which wait for which.
+//
 // Images go with the turn that they were made for: a later turn's history does
 // not repeat them.
 func (w *Workload) Next(r Request, answer string) (next Request, think time.Duration, ok bool) {
@@ -23,6 +26,9 @@ func (w *Workload) Next(r Request, answer string) (next Request, think time.Dura
 	k, turn := r.Session-1, r.Turn+1
 	src, i, _ := w.row(k)
 	t := src.conversations[i]
+	if t.tree != nil {
+		return w.nextTurn(r)
+	}
 	if turn >= len(t.turns) {
 		return Request{}, 0, false
 	}

@@ -21,7 +21,7 @@ func AddWorkload(fs *pflag.FlagSet, w *workload.Spec, rate *string) {
 	last := len(names) - 1
 	fs.StringVar(&w.Dataset, "dataset-name", names[0], strings.Join(names[:last], ", ")+" or "+names[last])
 	fs.StringVar(&w.Path, "dataset-path", "", "file of the dataset; of hf its name in the Hugging Face cache, its directory or a file")
-	fs.IntVar(&w.NumPrompts, "num-prompts", 0, "requests (of conversations: conversations) to send (default 1000; for a trace, jsonl or gsm8k: the whole file; for shared-prefix: its groups; with --steps or --duration: as many as there is time for)")
+	fs.IntVar(&w.NumPrompts, "num-prompts", 0, "requests (of conversations and agents: conversations and sessions) to send (default 1000; for a trace, jsonl or gsm8k: the whole file; for shared-prefix: its groups; with --steps or --duration: as many as there is time for)")
 	fs.Uint64Var(&w.Seed, "seed", 0, "every random choice follows from it")
 	fs.StringVar(rate, "request-rate", "inf", "requests/s; inf sends all at once (a trace keeps its own times unless this is given)")
 	fs.StringVar(&w.Arrival, "arrival", "", "constant, poisson, gamma or trace (default poisson with a rate; the trace's own times with a trace)")
@@ -78,6 +78,8 @@ func addDatasetFlags(fs *pflag.FlagSet, w *workload.Spec) {
 			fs.BoolVar(v, name, false, usage)
 		case *string:
 			fs.StringVar(v, name, "", usage)
+		case *workload.Span:
+			fs.StringVar((*string)(v), name, "", usage)
 		case *workload.Range:
 			fs.StringVar((*string)(v), name, "", usage)
 		default:
@@ -105,6 +107,7 @@ func LoadGroups() []console.FlagGroup {
 		{Title: "Made-up prompts", Flags: datasetFlags("Made-up prompts") + " random-image-size"},
 		{Title: "Prompts of a file", Flags: "dataset-path " + datasetFlags("Prompts of a file")},
 		{Title: "Conversations", Flags: datasetFlags("Conversations")},
+		{Title: "Agent sessions", Flags: datasetFlags("Agent sessions")},
 	}
 }
 

@@ -234,6 +234,7 @@ func whichColumns() []callColumn {
 		count("agent", func(c *result.Call) *int { return &c.Agent }),
 		count("session", func(c *result.Call) *int { return &c.Session }),
 		{name: "turn", get: turnText, set: integer(func(c *rowCall, v int64) { c.Turn = int(v) })},
+		count("turns", func(c *result.Call) *int { return &c.Turns }),
 		{name: "model", get: func(h *result.Header, c *result.Call) string { return cmp.Or(c.Model, h.Model) }, set: func(c *rowCall, text string) error { c.model = text; return nil }},
 	}
 }

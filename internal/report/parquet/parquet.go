@@ -50,6 +50,7 @@ type row struct {
 	Agent   *int32  `parquet:"agent,optional,dict"` // of a fleet; null: the machine that made the run
 	Session *int64  `parquet:"session,optional"`
 	Turn    *int32  `parquet:"turn,optional"`
+	Turns   *int64  `parquet:"turns,optional"`
 	Model   *string `parquet:"model,optional,dict"`
 
 	Due        int64  `parquet:"due_ns,delta"`
@@ -187,7 +188,7 @@ func (r *row) set(h result.Header, c *result.Call, f *facts) {
 	first, _ := c.FirstToken()
 	last, _ := c.LastToken()
 	*r = row{
-		Index: int64(c.Index), Target: int32(c.Target), Agent: f.few(c.Agent), Session: f.n(c.Session), Model: f.s(cmp.Or(c.Model, h.Model)),
+		Index: int64(c.Index), Target: int32(c.Target), Agent: f.few(c.Agent), Session: f.n(c.Session), Turns: f.n(c.Turns), Model: f.s(cmp.Or(c.Model, h.Model)),
 		Due: int64(c.Due), Ready: int64(c.Ready), Sent: int64(c.Sent), Wrote: f.at(c.Wrote), First: f.at(c.First), Headers: f.at(c.Headers),
 		FirstToken: f.at(first), Answer: f.at(c.Answer), LastToken: f.at(last), UsageAt: f.at(c.UsageAt), Done: f.at(c.Done), End: int64(c.End),
 		DNS: f.at(c.DNS), Dial: f.at(c.Dial), TLS: f.at(c.TLS), Replaced: f.few(c.Replaced),

@@ -19,7 +19,7 @@ import (
 // full is a call with every fact that a call can have.
 func full() result.Call {
 	return result.Call{
-		Index: 7, Target: 1, Agent: 2, Session: 3, Turn: 0, Model: "lora-a",
+		Index: 7, Target: 1, Agent: 2, Session: 3, Turn: 0, Turns: 5, Model: "lora-a",
 		Due: 0, Ready: 10, Sent: 20, Wrote: 30, First: 90, Headers: 100, UsageAt: 400, Done: 410, End: 420,
 		Conn:   result.Conn{New: true, DNS: 1, Dial: 8, TLS: 3, Replaced: 2},
 		Chunks: []result.Chunk{{At: 200, Tokens: 1, Read: 0}, {At: 250, Tokens: 4, Read: 2}}, Empty: []result.Stamp{{At: 110, Read: 0}, {At: 390, Read: 3}},

@@ -89,7 +89,7 @@ func at(p *int64) time.Duration { return time.Duration(or(p)) }
 // call is the row as a call again, of a run with this model.
 func (r *row) call(model string) (result.Call, error) {
 	c := result.Call{
-		Index: int(r.Index), Target: int(r.Target), Agent: int(or(r.Agent)), Session: int(or(r.Session)), Turn: int(or(r.Turn)),
+		Index: int(r.Index), Target: int(r.Target), Agent: int(or(r.Agent)), Session: int(or(r.Session)), Turn: int(or(r.Turn)), Turns: int(or(r.Turns)),
 		Due: time.Duration(r.Due), Ready: time.Duration(r.Ready), Sent: time.Duration(r.Sent), Wrote: at(r.Wrote), First: at(r.First),
 		Headers: at(r.Headers), Answer: at(r.Answer), UsageAt: at(r.UsageAt), Done: at(r.Done), End: time.Duration(r.End),
 		Conn:   result.Conn{New: or(r.ConnNew), DNS: at(r.DNS), Dial: at(r.Dial), TLS: at(r.TLS), Replaced: int(or(r.Replaced))},

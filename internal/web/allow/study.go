@@ -67,7 +67,7 @@ func studyRules() map[string]rule {
 func workloadRules() map[string]rule {
 	rules := same(harmless, `dataset_name num_prompts seed request_rate arrival burstiness speed max_concurrency ramp_up_strategy ramp_up_start_rps ramp_up_end_rps
 		ignore_eos random_input_len random_output_len random_range_ratio random_prefix_len sharegpt_output_len disable_shuffle no_oversample output_len
-		custom_output_len steps duration until_precision until_metric turns turn_input_len turn_output_len system_len think_time history no_session_affinity
+		custom_output_len steps duration until_precision until_metric turns turn_input_len turn_output_len system_len think_time history no_session_affinity session_header start_ratio max_idle max_context over_context
 		lora_modules[] lora_assignment random_images random_image_size nonce random_rng random_ids random_batch_size scenario sharegpt_filter
 		sonnet_input_len sonnet_output_len sonnet_prefix_len prefix_repetition_prefix_len prefix_repetition_suffix_len prefix_repetition_num_prefixes
 		prefix_repetition_output_len gsp_num_groups gsp_prompts_per_group gsp_system_prompt_len gsp_question_len gsp_output_len gsp_zipf_alpha
