@@ -127,7 +127,7 @@ func (r *reach) close() {
 // through the API server, so that the end of one is not that of others.
 type forward struct {
 	net.Listener
-	dialer httpstream.Dialer
+	dial func() (httpstream.Connection, error)
 
 	address string // of the pod
 	port    int
@@ -150,17 +150,8 @@ func (p *process) forward(port int, address string) (base string, err error) {
 
 // forwardTo begins to forward a port of a pod, until it is closed.
 func (c *cluster) forwardTo(pod string, port int, address string) (*forward, error) {
-	u := c.podURL(pod, "portforward", nil)
-	socket, err := portforward.NewSPDYOverWebsocketDialerForStreaming(u, c.config)
-	if err != nil {
-		return nil, err
-	}
-	transport, upgrader, err := spdy.RoundTripperFor(c.config)
-	if err != nil {
-		return nil, err
-	}
-	f := &forward{address: address, port: port, dialer: portforward.NewFallbackDialerForStreaming(socket, spdy.NewDialerForStreaming(upgrader, &http.Client{Transport: transport}, "POST", u), oldServer)}
-	probe, _, err := f.dialer.Dial(portforward.PortForwardProtocolV1Name)
+	f := &forward{address: address, port: port, dial: func() (httpstream.Connection, error) { return c.dialPod(pod) }}
+	probe, err := f.dial()
 	if err != nil {
 		return nil, err
 	}
@@ -171,6 +162,23 @@ func (c *cluster) forwardTo(pod string, port int, address string) (*forward, err
 	f.ctx, f.cancel = context.WithCancel(context.Background())
 	f.piping.Go(f.serve)
 	return f, nil
+}
+
+// dialPod connects to what forwards ports of a pod. Each connection has a dialer of its own: the library's keeps the
+// connection that it made last, so that two at the same time could get one.
+func (c *cluster) dialPod(pod string) (httpstream.Connection, error) {
+	u := c.podURL(pod, "portforward", nil)
+	socket, err := portforward.NewSPDYOverWebsocketDialerForStreaming(u, c.config)
+	if err != nil {
+		return nil, err
+	}
+	transport, upgrader, err := spdy.RoundTripperFor(c.config)
+	if err != nil {
+		return nil, err
+	}
+	older := spdy.NewDialerForStreaming(upgrader, &http.Client{Transport: transport}, "POST", u)
+	conn, _, err := portforward.NewFallbackDialerForStreaming(socket, older, oldServer).Dial(portforward.PortForwardProtocolV1Name)
+	return conn, err
 }
 
 // base is the URL on this machine.
@@ -195,7 +203,7 @@ func (f *forward) serve() {
 // pipe copies between a connection and the pod's port until either ends.
 func (f *forward) pipe(conn net.Conn) {
 	defer conn.Close()
-	streams, _, err := f.dialer.Dial(portforward.PortForwardProtocolV1Name)
+	streams, err := f.dial()
 	if err != nil {
 		return // as a server that refuses the connection
 	}

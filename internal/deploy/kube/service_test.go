@@ -5,11 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -361,4 +363,33 @@ func FuzzSplitService(f *testing.F) {
 			t.Errorf("%q: %q at %q, then %q at %q: %v", text, name, port, again, p, err)
 		}
 	})
+}
+
+// TestForwardAtOnce: connections that are made at the same time to a forwarded port are each one of its own.
+func TestForwardAtOnce(t *testing.T) {
+	s := newStack(t, 1)
+	target := start(t, s.of(t, kubetest.Admin, func(r *kube.Service) { r.Settings.Reach = kube.ReachForward })).Targets()[0]
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: soon}
+	const n = 20
+	errs := make([]error, n)
+	var asking sync.WaitGroup
+	for i := range n {
+		asking.Go(func() {
+			answer, err := client.Get(target + "/health")
+			if err != nil {
+				errs[i] = err
+				return
+			}
+			defer answer.Body.Close()
+			if answer.StatusCode != http.StatusOK {
+				errs[i] = errors.New(answer.Status)
+			}
+		})
+	}
+	asking.Wait()
+	for i, err := range errs {
+		if err != nil {
+			t.Errorf("connection %d: %v", i, err)
+		}
+	}
 }
