@@ -2,6 +2,7 @@ package workload
 
 import (
 	"cmp"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -399,18 +400,22 @@ func steps(due []agents.Due) []Step {
 }
 
 // hashInput is what a fingerprint takes of session k in place of its prompts, which can
-// be a hundred million tokens: all that they are made of.
+// be a hundred million tokens: all that they are made of, and when they are due.
 func (w *Workload) hashInput(k int) []byte {
 	t, _ := w.session(k)
-	b, err := json.Marshal(struct {
-		Tree   agents.Session
-		Number int
-		Round  int
-		Seed   uint64
-		Words  int
-	}{t.Session, t.number, t.round, w.spec.Seed, len(w.builder.words)})
-	if err != nil {
-		panic(fmt.Sprintf("workload: encode a session: %v", err)) // numbers and strings only
+	b := fmt.Appendf(nil, "%d of round %d from %d, seed %d, blocks of %d, global %t, %d words",
+		t.number, t.round, t.from, w.spec.Seed, t.Block, t.Global, len(w.builder.words))
+	put := func(numbers ...int64) {
+		for _, n := range numbers {
+			b = binary.LittleEndian.AppendUint64(b, uint64(n))
+		}
+	}
+	for _, u := range t.Turns {
+		put(int64(u.Input), int64(u.Output), int64(u.Idle), int64(u.At), int64(len(u.After)), int64(len(u.Blocks)))
+		for _, k := range u.After {
+			put(int64(k))
+		}
+		put(u.Blocks...)
 	}
 	return b
 }

@@ -105,6 +105,23 @@ func TestAgentBegin(t *testing.T) {
 	}
 }
 
+// TestAgentFingerprint: two files that send other requests, or at other times, have other
+// fingerprints.
+func TestAgentFingerprint(t *testing.T) {
+	seen := map[string]string{}
+	text := agentLines("local")
+	for name, change := range map[string][2]string{
+		"as it is": {"", ""}, "a block": {"[1,2,5]", "[1,2,6]"}, "a later length": {`"in":16`, `"in":15`}, "an answer": {`"out":4`, `"out":3`},
+		"idle": {`"idle_s":1`, `"idle_s":2`}, "order": {`"t":9`, `"t":3.2`}, "scope": {"local", "global"}, "blocks": {`"block_size":4`, `"block_size":5`},
+	} {
+		f := mustOpen(t, Spec{Dataset: "agents", Path: agentFile(t, replaced(text, change)), DisableShuffle: true}).Fingerprint()
+		if seen[f] != "" {
+			t.Errorf("%s and %s have the same fingerprint", name, seen[f])
+		}
+		seen[f] = name
+	}
+}
+
 // TestAgentFiles: a directory is read file by file in the order of their names, whatever
 // is a line, and travels as its files.
 func TestAgentFiles(t *testing.T) {
@@ -254,6 +271,13 @@ func TestAgentFills(t *testing.T) {
 			t.Errorf("request %d: %+v", i, got[i])
 		}
 	}
+}
+
+func replaced(text string, change [2]string) string {
+	if change[0] == "" {
+		return text
+	}
+	return strings.ReplaceAll(text, change[0], change[1])
 }
 
 // tokens are those of a text by package token.
