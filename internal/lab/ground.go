@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -96,7 +97,7 @@ func (l *launcher) here() (bool, error) {
 func LookHere(ctx context.Context, s *study.Study) []string {
 	l := newSession(s, Options{}).engines
 	defer l.release()
-	if err := startableHere(s); err != nil {
+	if err := study.Startable(runtime.GOOS, s.Runtime.Kind); err != nil {
 		return []string{"warning: on this machine the study would end before it begins: " + err.Error()}
 	}
 	if !s.Runtime.StartsEngines() {

@@ -83,7 +83,7 @@ func TestLearn(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := newSession(s, Options{Predictor: slowSite{}})
-	p := l.predictor(t.Context()).(*prediction.Predictor)
+	p := predictorOf(t.Context(), l).(*prediction.Predictor)
 	base := s.BaselineConfig()
 	others := []tune.Config{base, maps.Clone(base), maps.Clone(base), maps.Clone(base)}
 	others[1]["max_num_seqs"] = "32"
@@ -212,7 +212,7 @@ func TestNothingPredicted(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := newSession(s, Options{Predictor: slowSite{}})
-	if figures, ok := l.predictor(t.Context()).Predict(s.BaselineConfig(), "a"); ok {
+	if figures, ok := predictorOf(t.Context(), l).Predict(s.BaselineConfig(), "a"); ok {
 		t.Errorf("predicted: %v", figures)
 	}
 	if now := l.watch.status; now.Ranked != 0 || now.Phase == PhaseRanking {

@@ -56,7 +56,7 @@ func (c PreviewCandidate) Remark() string {
 func Rank(ctx context.Context, s *study.Study, p bench.Predictor, watch func(Status)) (out Preview, ok bool, err error) {
 	begun := time.Now()
 	l := newSession(s, Options{Predictor: p, Watch: watch})
-	predictor := l.predictor(ctx)
+	predictor := predictorOf(ctx, l)
 	if s.Strategy != study.Race {
 		out.Doubts = said(l.foresee(predictor, nil))
 		return out, false, nil

@@ -125,8 +125,8 @@ func (l *session) awaitEngineDeath(ctx context.Context, err error) error {
 // has ended: connections break first.
 const deathNotice = 2 * time.Second
 
-// predictor predicts for the study's search, and nothing where nobody can.
-func (l *session) predictor(ctx context.Context) tune.Predictor {
+// predictorOf predicts for the study's search, and nothing where nobody can.
+func predictorOf(ctx context.Context, l *session) tune.Predictor {
 	if l.Predictor == nil || l.Strategy != study.Race {
 		return study.NoPredictor{}
 	}

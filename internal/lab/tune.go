@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"time"
 
@@ -24,7 +25,7 @@ import (
 // DIR/study.json after every trial. What it returns is always the study as far
 // as it got. Renderers make the report from it.
 func Tune(ctx context.Context, s *study.Study, source []byte, o Options) (facts outcome.Study, err error) {
-	if err := startableHere(s); err != nil {
+	if err := study.Startable(runtime.GOOS, s.Runtime.Kind); err != nil {
 		return outcome.Study{}, err
 	}
 	o.Secrets = o.Secrets.Join(s.Secrets())
@@ -46,7 +47,7 @@ func Tune(ctx context.Context, s *study.Study, source []byte, o Options) (facts 
 	if o.Follow != nil {
 		o.Follow(l.underway.at)
 	}
-	l.facts.predictor = l.predictor(ctx)
+	l.facts.predictor = predictorOf(ctx, l)
 	if l.strategy, l.space, err = l.newStrategy(l.facts.predictor); err != nil {
 		return outcome.Study{}, err
 	}

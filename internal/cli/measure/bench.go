@@ -140,36 +140,41 @@ func NewBench(env console.Env) *cobra.Command {
 			if c.Flags().Changed("from") {
 				return translateCommand(env, c.Flags(), f.from)
 			}
-			if err := f.complete(c.Flags()); err != nil {
-				return console.Usage(err)
-			}
-			if err := f.spans.begin(env); err != nil {
-				return err
-			}
-			ctx, leave, err := f.findService(c.Context(), env)
-			if err != nil {
-				return err
-			}
-			defer leave()
-			if err := f.askModel(ctx, env); err != nil {
-				return err
-			}
-			stop, err := f.meet(ctx, env)
-			if err != nil {
-				return err
-			}
-			defer stop()
-			return f.push.After(c.Context(), env, func() error {
-				if kind := f.series.kind(c.Flags()); kind != "" {
-					return runSeries(ctx, env, f, kind)
-				}
-				return runBench(ctx, env, f)
-			}, func() []string { return []string{f.out} })
+			return f.run(c, env)
 		},
 	}
 	f.add(c.Flags())
 	console.GroupHelp(c, BenchHelp())
 	return c
+}
+
+// run makes the run, or the series, that the flags ask for.
+func (f *benchFlags) run(c *cobra.Command, env console.Env) error {
+	if err := f.complete(c.Flags()); err != nil {
+		return console.Usage(err)
+	}
+	if err := f.spans.begin(env); err != nil {
+		return err
+	}
+	ctx, leave, err := f.findService(c.Context(), env)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	if err := f.askModel(ctx, env); err != nil {
+		return err
+	}
+	stop, err := f.meet(ctx, env)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	return f.push.After(c.Context(), env, func() error {
+		if kind := f.series.kind(c.Flags()); kind != "" {
+			return runSeries(ctx, env, f, kind)
+		}
+		return runBench(ctx, env, f)
+	}, func() []string { return []string{f.out} })
 }
 
 func (f *benchFlags) add(fs *pflag.FlagSet) {
@@ -231,18 +236,7 @@ func (f *benchFlags) complete(fs *pflag.FlagSet) error {
 			errs = append(errs, err)
 		}
 	}
-	s.Targets = f.baseURLs
-	note(f.kube.complete(fs, f.baseURLs))
-	if len(s.Targets) == 0 && f.kube.given() {
-		s.Targets = []string{"http://" + serviceHost} // until it is found
-	} else if len(s.Targets) == 0 {
-		s.Targets = []string{"http://" + net.JoinHostPort(f.host, strconv.Itoa(f.port))}
-	} else if fs.Changed("host") || fs.Changed("port") {
-		note(errors.New("--host and --port are for when there is no --base-url: give one or the other"))
-	}
-	for i, t := range s.Targets {
-		s.Targets[i] = strings.TrimRight(t, "/")
-	}
+	note(f.targets(fs))
 	if f.repo = s.Model; f.served != "" {
 		s.Model = f.served
 	}
@@ -285,6 +279,25 @@ func (f *benchFlags) complete(fs *pflag.FlagSet) error {
 	}
 	*s = s.Freshen(fs.Changed("seed"))
 	return errors.Join(errs...)
+}
+
+// targets are the endpoints that flags name.
+func (f *benchFlags) targets(fs *pflag.FlagSet) error {
+	s := &f.spec
+	s.Targets = f.baseURLs
+	err := f.kube.complete(fs, f.baseURLs)
+	switch {
+	case len(s.Targets) == 0 && f.kube.given():
+		s.Targets = []string{"http://" + serviceHost} // until it is found
+	case len(s.Targets) == 0:
+		s.Targets = []string{"http://" + net.JoinHostPort(f.host, strconv.Itoa(f.port))}
+	case fs.Changed("host") || fs.Changed("port"):
+		err = errors.Join(err, errors.New("--host and --port are for when there is no --base-url: give one or the other"))
+	}
+	for i, t := range s.Targets {
+		s.Targets[i] = strings.TrimRight(t, "/")
+	}
+	return err
 }
 
 // checkHub refuses a hub without a fleet.

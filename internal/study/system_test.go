@@ -1,4 +1,4 @@
-package lab
+package study
 
 import "testing"
 
@@ -10,7 +10,7 @@ func TestStartable(t *testing.T) {
 		{"linux", "process", false}, {"darwin", "ssh", false}, {"windows", "process", true}, {"windows", "ssh", true}, {"windows", "simulated", true},
 		{"windows", "docker", false}, {"windows", "existing", false}, {"windows", "predicted", false},
 	} {
-		if err := startable(c.system, c.kind); (err != nil) != c.refused {
+		if err := Startable(c.system, c.kind); (err != nil) != c.refused {
 			t.Errorf("%s on %s: %v", c.kind, c.system, err)
 		}
 	}
