@@ -264,8 +264,11 @@ func agentPieces(s Spec) ([]File, error) {
 	return out, nil
 }
 
+// trees is a workload of sessions of agents.
+type trees struct{ *Workload }
+
 // session is where session k is among the rows, its tree, and the index of its first turn.
-func (w *Workload) session(k int) (t tree, first int) {
+func (w trees) session(k int) (t tree, first int) {
 	src, i, before := w.row(k)
 	t = *src.conversations[i].tree
 	if w.supply != nil && k >= len(src.rows) {
@@ -276,7 +279,7 @@ func (w *Workload) session(k int) (t tree, first int) {
 }
 
 // turn is a turn of session k. Each has its whole prompt.
-func (w *Workload) turn(k, turn int) Request {
+func (w trees) turn(k, turn int) Request {
 	t, first := w.session(k)
 	u := t.Turns[turn]
 	r := Request{
@@ -313,7 +316,7 @@ func (p promptBuilder) agentPrompt(seed uint64, t tree, turn int) string {
 }
 
 // nextTurn is the turn behind one in the order of the recording, and its idle time.
-func (w *Workload) nextTurn(r Request) (next Request, idle time.Duration, ok bool) {
+func (w trees) nextTurn(r Request) (next Request, idle time.Duration, ok bool) {
 	t, _ := w.session(r.Session - 1)
 	if r.Turn+1 >= len(t.Turns) {
 		return Request{}, 0, false
@@ -327,7 +330,7 @@ func (w *Workload) nextTurn(r Request) (next Request, idle time.Duration, ok boo
 func (w *Workload) Fills() iter.Seq[Request] {
 	return func(yield func(Request) bool) {
 		for k := range min(w.spec.MaxConcurrency, len(w.src.rows)) {
-			if r, ok := w.fill(k, 0); ok && !yield(r) {
+			if r, ok := (trees{w}).fill(k, 0); ok && !yield(r) {
 				return
 			}
 		}
@@ -336,12 +339,12 @@ func (w *Workload) Fills() iter.Seq[Request] {
 
 // NextFill returns the request to fill a cache with after r.
 func (w *Workload) NextFill(r Request, _ string) (next Request, wait time.Duration, ok bool) {
-	next, ok = w.fill(r.Session-1, r.Turn+1)
+	next, ok = trees{w}.fill(r.Session-1, r.Turn+1)
 	return next, 0, ok
 }
 
 // fill is the first of the requests that session k fills a cache with, from a turn on.
-func (w *Workload) fill(k, turn int) (r Request, ok bool) {
+func (w trees) fill(k, turn int) (r Request, ok bool) {
 	if !w.Trees() || w.spec.StartRatio == "" {
 		return Request{}, false
 	}
@@ -365,7 +368,7 @@ type Step struct {
 // Way goes through one session of agents as its requests end. Next and Request may be called at any
 // time, Ended one at a time.
 type Way struct {
-	w    *Workload
+	w    trees
 	k    int
 	walk *agents.Walk
 }
@@ -373,8 +376,8 @@ type Way struct {
 // Begin starts the session of a first request at an instant. It returns what besides
 // that request waits for no other one.
 func (w *Workload) Begin(first Request, at time.Duration) (*Way, []Step) {
-	t, _ := w.session(first.Session - 1)
-	y := &Way{w, first.Session - 1, t.Walk(first.Turn)}
+	t, _ := trees{w}.session(first.Session - 1)
+	y := &Way{trees{w}, first.Session - 1, t.Walk(first.Turn)}
 	return y, steps(y.walk.Begin(at)[1:])
 }
 
@@ -401,7 +404,7 @@ func steps(due []agents.Due) []Step {
 
 // hashInput is what a fingerprint takes of session k in place of its prompts, which can
 // be a hundred million tokens: all that they are made of, and when they are due.
-func (w *Workload) hashInput(k int) []byte {
+func (w trees) hashInput(k int) []byte {
 	t, _ := w.session(k)
 	b := fmt.Appendf(nil, "%d of round %d from %d, seed %d, blocks of %d, global %t, %d words",
 		t.number, t.round, t.from, w.spec.Seed, t.Block, t.Global, len(w.builder.words))

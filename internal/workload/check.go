@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"perflab/internal/stat"
+	"perflab/internal/workload/picture"
 )
 
 // Arrivals returns the names that Spec.Arrival takes.
@@ -269,8 +270,9 @@ func checkModelsAndImages(s, d Spec, f *faults) {
 	if s.RandomImageSize != "" && s.RandomImages == 0 {
 		f.add("random_image_size", "applies with [random_images] only")
 	} else {
-		_, err := parseImageSizes(s.RandomImageSize)
-		f.join(err)
+		if _, err := picture.ParseSizes(s.RandomImageSize); err != nil {
+			f.add("random_image_size", "%v", err)
+		}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"perflab/internal/field"
 	"perflab/internal/stat"
+	"perflab/internal/workload/jsonarray"
 )
 
 // conversations are made up of random words, or those of a file.
@@ -161,7 +162,7 @@ func readConversations(f io.ReaderAt, s Spec, p promptBuilder) (source, error) {
 	whole := func() io.Reader { return io.NewSectionReader(f, 0, 1<<62) }
 	src := source{drops: dropCounts{}}
 	keep := conversationReader(s, p, &src)
-	array, err := isArray(whole())
+	array, err := jsonarray.Is(whole())
 	if err != nil {
 		return source{}, err
 	}
@@ -178,7 +179,7 @@ func readConversations(f io.ReaderAt, s Spec, p promptBuilder) (source, error) {
 		}
 		return sampleConversations(s, src, shuffled(s, len(src.rows))), nil
 	}
-	spans, err := arraySpans(whole())
+	spans, err := jsonarray.Spans(whole())
 	if err != nil {
 		return source{}, err
 	}
@@ -186,8 +187,8 @@ func readConversations(f io.ReaderAt, s Spec, p promptBuilder) (source, error) {
 		if len(src.rows) == cmp.Or(s.NumPrompts, fileConversations) {
 			break
 		}
-		b := make([]byte, spans[n].length)
-		if _, err := f.ReadAt(b, spans[n].offset); err != nil {
+		b := make([]byte, spans[n].Length)
+		if _, err := f.ReadAt(b, spans[n].Offset); err != nil {
 			return source{}, fmt.Errorf("row %d: %w", n+1, err)
 		}
 		var row conversationRow

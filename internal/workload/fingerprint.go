@@ -23,7 +23,7 @@ func (w *Workload) Fingerprint() string {
 	var b [33]byte
 	for r := range w.fingerprinted() {
 		if w.Trees() {
-			h.Write(w.hashInput(r.Session - 1))
+			h.Write(trees{w}.hashInput(r.Session - 1))
 		}
 		binary.LittleEndian.PutUint64(b[0:], uint64(r.Index))
 		binary.LittleEndian.PutUint64(b[8:], uint64(r.Due))

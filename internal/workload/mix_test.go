@@ -3,7 +3,6 @@ package workload
 import (
 	"bytes"
 	"encoding/base64"
-	"fmt"
 	"image"
 	_ "image/jpeg" // decodes what was made
 	"math"
@@ -12,8 +11,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"perflab/internal/stat"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -123,19 +120,6 @@ func TestImages(t *testing.T) {
 	}
 	if d := cmp.Diff(slices.Collect(w.All()), slices.Collect(again.All())); d != "" {
 		t.Errorf("images differ from run to run:\n%s", d)
-	}
-}
-
-func BenchmarkImage(b *testing.B) {
-	for _, side := range []int{512, 1024} {
-		b.Run(fmt.Sprint(side), func(b *testing.B) {
-			rng := stat.Stream(1, "image")
-			n := 0
-			for b.Loop() {
-				n = len(picture(rng, side, side))
-			}
-			b.ReportMetric(float64(n), "bytes/image")
-		})
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"perflab/internal/stat"
+	"perflab/internal/workload/jsonarray"
 )
 
 // shareGPT is the first question and answer of recorded conversations.
@@ -67,15 +68,15 @@ const (
 // lies, and only those that the order comes to are decoded until there are
 // enough.
 func readShareGPT(f io.ReaderAt, s Spec, p promptBuilder) (source, error) {
-	spans, err := arraySpans(io.NewSectionReader(f, 0, 1<<62))
+	spans, err := jsonarray.Spans(io.NewSectionReader(f, 0, 1<<62))
 	if err != nil {
 		return source{}, err
 	}
 	src := source{drops: dropCounts{}}
 	order := readingOrder(s, spans, &src)
 	return sampleAsVLLM(s, src, listed(order), func(at int) (taken, error) {
-		b := make([]byte, spans[at].length)
-		if _, err := f.ReadAt(b, spans[at].offset); err != nil {
+		b := make([]byte, spans[at].Length)
+		if _, err := f.ReadAt(b, spans[at].Offset); err != nil {
 			return taken{}, atRow(at, err)
 		}
 		t, err := decodeShareGPT(b, s, p)
@@ -87,10 +88,10 @@ const tooFewTurns = "with fewer than two turns"
 
 // readingOrder returns the order in which to look at the elements of the
 // file; those left out for good are counted in src.
-func readingOrder(s Spec, spans []span, src *source) []int {
+func readingOrder(s Spec, spans []jsonarray.Span, src *source) []int {
 	var order []int
 	for i, at := range spans {
-		if at.turns < 2 && s.ShareGPTFilter == filterVLLM {
+		if at.Turns < 2 && s.ShareGPTFilter == filterVLLM {
 			src.read++
 			src.drops[tooFewTurns]++
 			continue

@@ -27,7 +27,7 @@ func (w *Workload) Next(r Request, answer string) (next Request, think time.Dura
 	src, i, _ := w.row(k)
 	t := src.conversations[i]
 	if t.tree != nil {
-		return w.nextTurn(r)
+		return trees{w}.nextTurn(r)
 	}
 	if turn >= len(t.turns) {
 		return Request{}, 0, false

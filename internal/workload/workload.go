@@ -126,8 +126,8 @@ func (w *Workload) Shard(i, n int) iter.Seq[Request] {
 func (w *Workload) request(k int) Request {
 	src, i, before := w.row(k)
 	if src.conversations != nil && src.conversations[i].tree != nil {
-		t, _ := w.session(k)
-		r := w.turn(k, t.from)
+		t, _ := trees{w}.session(k)
+		r := trees{w}.turn(k, t.from)
 		if w.supply == nil {
 			r.Due = w.due[k]
 		}

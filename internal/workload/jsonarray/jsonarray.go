@@ -1,4 +1,9 @@
-package workload
+// Package jsonarray finds the elements of a JSON array of hundreds of megabytes without decoding
+// them, so that only those that are wanted are decoded.
+//
+//	spans, err := jsonarray.Spans(file)
+//	file.ReadAt(b, spans[0].Offset)
+package jsonarray
 
 import (
 	"bufio"
@@ -7,14 +12,14 @@ import (
 	"io"
 )
 
-// span is where one element of a JSON array lies in a file.
-type span struct {
-	offset, length int64
-	turns          int // of the array "conversations"; 2 where that is something else, so that decoding reports it
+// Span is where one element of a JSON array lies in a file.
+type Span struct {
+	Offset, Length int64
+	Turns          int // of the array "conversations"; 2 where that is something else, so that decoding reports it
 }
 
-// arraySpans finds the objects of a JSON array without decoding them.
-func arraySpans(r io.Reader) ([]span, error) {
+// Spans finds the objects of a JSON array without decoding them.
+func Spans(r io.Reader) ([]Span, error) {
 	var s arrayScanner
 	buf := make([]byte, 1<<20)
 	for {
@@ -35,7 +40,7 @@ func arraySpans(r io.Reader) ([]span, error) {
 
 // arrayScanner takes the bytes of a JSON array in pieces.
 type arrayScanner struct {
-	spans []span
+	spans []Span
 	at    int64 // bytes before the next one
 	depth int   // of brackets; 1 is between the elements
 	str   bool
@@ -86,7 +91,7 @@ func (s *arrayScanner) next(c byte) error {
 		}
 	case c == ']' || c == '}':
 		if s.depth--; s.depth == 1 {
-			s.spans = append(s.spans, span{s.start, s.at + 1 - s.start, s.turns.n})
+			s.spans = append(s.spans, Span{s.start, s.at + 1 - s.start, s.turns.n})
 		}
 		s.ended = s.depth == 0
 	}
@@ -144,8 +149,8 @@ func (t *turnCounter) element(c byte, depth int, str bool) {
 	}
 }
 
-// isArray tells the two kinds of file apart by their first byte.
-func isArray(r io.Reader) (bool, error) {
+// Is tells the two kinds of file apart by their first byte.
+func Is(r io.Reader) (bool, error) {
 	in := bufio.NewReader(r)
 	for {
 		switch c, err := in.ReadByte(); {
