@@ -367,8 +367,8 @@ func (c *checker) runtime() {
 	default:
 		c.add("runtime.kind", "runtime kind %q is not known: use process, docker, ssh, kubernetes, fleet, simulated, predicted or existing", r.Kind)
 	}
-	c.processes()
-	c.service()
+	places{c}.processes()
+	places{c}.service()
 	for i, u := range r.URLs {
 		if p, err := url.Parse(u); err != nil || p.Host == "" || p.Scheme != "http" && p.Scheme != "https" {
 			c.add(field.Index("runtime.urls", i), "%q is no URL: write http://HOST:PORT", u)
@@ -395,7 +395,7 @@ func (c *checker) runtime() {
 }
 
 // processes checks what is said of the engines' processes and of hooks.
-func (c *checker) processes() {
+func (c places) processes() {
 	r := c.s.Runtime
 	if where := r.Kind; c.s.InContainers() || where != Process && where != SSH && where != Fleet && where != "" {
 		if where == Fleet {

@@ -13,7 +13,7 @@ import (
 )
 
 // pods checks what is said of a cluster, and that engines can be pods there.
-func (c *checker) pods() {
+func (c places) pods() {
 	s, at := c.s, "runtime.kubernetes"
 	if s.Runtime.Kind != Kubernetes {
 		if s.Runtime.Kind == Existing && s.Runtime.Service != "" {
@@ -50,7 +50,7 @@ func (c *checker) pods() {
 }
 
 // podSecrets refuses values of secrets, which whoever may read pods could read.
-func (c *checker) podSecrets(engineName string) {
+func (c places) podSecrets(engineName string) {
 	use, named := c.s.Engines[engineName], map[string]string{}
 	if k := c.s.Runtime.Kubernetes; k != nil {
 		named = k.Secrets

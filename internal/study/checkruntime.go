@@ -11,8 +11,11 @@ import (
 	"perflab/internal/field"
 )
 
+// places checks where engines run.
+type places struct{ *checker }
+
 // machines checks what is said of machines that ssh reaches, and how replicas span them.
-func (c *checker) machines() {
+func (c places) machines() {
 	r := c.s.Runtime
 	if n := c.s.Hardware.Nodes; n > 1 && (r.Kind == Process || r.Kind == Docker) {
 		c.add("hardware.nodes", "hardware.nodes is %d, and runtime kind %s starts engines on one machine: use kind ssh with hosts, or kubernetes", n, r.Kind)
@@ -55,7 +58,7 @@ func (c *checker) machines() {
 }
 
 // spread checks that each engine of the study can span machines as the study says.
-func (c *checker) spread() {
+func (c places) spread() {
 	method := c.s.Runtime.Spread
 	if method == "" {
 		return
@@ -68,7 +71,7 @@ func (c *checker) spread() {
 }
 
 // containers checks what is said of containers.
-func (c *checker) containers() {
+func (c places) containers() {
 	s := c.s
 	for _, name := range slices.Sorted(maps.Keys(s.Engines)) {
 		switch at := "engines." + name + ".image"; {

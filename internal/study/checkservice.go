@@ -25,7 +25,7 @@ func (f *File) ServiceTarget() (kube.Service, bool) {
 }
 
 // service checks what is said of a Service.
-func (c *checker) service() {
+func (c places) service() {
 	r := c.s.Runtime
 	switch {
 	case r.Service == "":
@@ -50,7 +50,7 @@ func (c *checker) service() {
 const ofService = "kubeconfig context namespace reach load pending_timeout_s"
 
 // serviceSettings checks what is said of the cluster of a Service.
-func (c *checker) serviceSettings() {
+func (c places) serviceSettings() {
 	k, at := c.s.Runtime.Kubernetes, "runtime.kubernetes"
 	if k == nil {
 		return

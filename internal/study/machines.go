@@ -92,7 +92,7 @@ const (
 )
 
 // parallel checks what is said of machines that run trials at the same time.
-func (c *checker) parallel() {
+func (c places) parallel() {
 	r, at := c.s.Runtime, "runtime.machines"
 	c.nodes()
 	if len(r.Machines) == 0 {
@@ -136,7 +136,7 @@ func (c *checker) parallel() {
 }
 
 // nodes checks how the machines of a fleet are named.
-func (c *checker) nodes() {
+func (c places) nodes() {
 	r := c.s.Runtime
 	switch {
 	case r.Kind != Fleet:
@@ -159,7 +159,7 @@ func (c *checker) nodes() {
 }
 
 // machine checks one of them.
-func (c *checker) machine(at string, m Machine) {
+func (c places) machine(at string, m Machine) {
 	kind := c.s.Runtime.Kind
 	if err := m.host().Validate(); err != nil {
 		c.add(at, "%v", err)
