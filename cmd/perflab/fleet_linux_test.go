@@ -357,7 +357,6 @@ func TestFleetFar(t *testing.T) {
 
 // TestFleetFaults breaks a fleet while it sends. Each load would take 16 s.
 func TestFleetFaults(t *testing.T) {
-	t.Parallel()
 	const total, tokens = 320, 3
 	load := []string{"--dataset-name", "jsonl", "--request-rate", "20"}
 	for _, c := range []struct {

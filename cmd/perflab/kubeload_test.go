@@ -97,8 +97,18 @@ func TestKubernetesAgents(t *testing.T) {
 		"-n", p.namespace, "--hub", hub, "--agent-hub", "127.0.0.1")
 	said := begin(t, agents, "agents of the fleet in pods")
 	_, job, _ := strings.Cut(said, "--fleet ")
-	out, err := p.perflab(t, user, "bench", "--fleet", job, "--hub", hub, "--base-url", server.URL, "--model", "m", "--num-prompts", "20", "--num-warmups", "0",
-		"--random-input-len", "8", "--random-output-len", "2", "--telemetry", "off", "--out", "run")
+	bench := []string{"bench", "--fleet", job, "--hub", hub, "--base-url", server.URL, "--model", "m", "--num-prompts", "20", "--num-warmups", "0",
+		"--random-input-len", "8", "--random-output-len", "2", "--telemetry", "off", "--out", "run"}
+	out, err := p.perflab(t, user, bench...)
+	for range 3 { // on a busy machine the order to start may come too late to all
+		if !strings.Contains(out, "the start instant was past") {
+			break
+		}
+		if err := os.RemoveAll(filepath.Join(p.dir, "run")); err != nil {
+			t.Fatal(err)
+		}
+		out, err = p.perflab(t, user, bench...)
+	}
 	r, rerr := rundir.OpenRun(filepath.Join(p.dir, "run"))
 	if rerr != nil {
 		t.Fatalf("%v, %v\n%s", err, rerr, out)
