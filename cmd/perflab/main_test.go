@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	}
 	// Scripts wait for most of their time. A -parallel of the command line comes later
 	// and counts.
-	_ = flag.Set("test.parallel", strconv.Itoa(max(4, runtime.GOMAXPROCS(0)))) // a flag of every test binary
+	_ = flag.Set("test.parallel", strconv.Itoa(max(6, runtime.GOMAXPROCS(0)))) // a flag of every test binary
 	testscript.Main(kubetest.Tests(m), map[string]func(){
 		"perflab":  func() { os.Exit(cli.Main(console.System(os.Args[1:]))) },
 		routerName: nil, // which TestMain runs
