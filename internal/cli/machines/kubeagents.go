@@ -37,7 +37,7 @@ func (h *Hub) Pods(ctx context.Context, env console.Env, s kube.Settings, a kube
 		return nil, "", nil, err
 	}
 	say := func(text string) { fmt.Fprintf(env.Stderr, "perflab: %s\n", text) }
-	pods, err := kube.StartAgents(ctx, s, a, joining, once(say))
+	pods, err := kube.StartAgents(ctx, s, a, joining, say)
 	if err != nil {
 		return nil, "", nil, err
 	}
@@ -53,17 +53,6 @@ func (h *Hub) Pods(ctx context.Context, env console.Env, s kube.Settings, a kube
 		return nil, "", nil, err
 	}
 	return crew, pods.Name(), leave, nil
-}
-
-// once tells a text that is not the one before it.
-func once(tell func(string)) func(string) {
-	last := ""
-	return func(text string) {
-		if text != last {
-			tell(text)
-		}
-		last = text
-	}
 }
 
 // joining is how agents in pods become members of the fleet.

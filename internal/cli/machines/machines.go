@@ -60,7 +60,8 @@ func (h *Hub) Outside(ctx context.Context, env console.Env, o fleet.Options, log
 		return nil, nil, nil, err
 	}
 	children = []string{HubVariable + "=" + h.dir}
-	for name, file := range map[string]string{seedVariable: cmp.Or(h.seed, env.Getenv(seedVariable)), caVariable: cmp.Or(h.ca, env.Getenv(caVariable))} {
+	seed, ca := h.files(env)
+	for name, file := range map[string]string{seedVariable: seed, caVariable: ca} {
 		if file == "" {
 			continue
 		}
@@ -80,6 +81,11 @@ const HubFlags = "hub hub-seed hub-ca"
 // at is what names the hub, "" where nothing does.
 func (h *Hub) at(env console.Env) string { return cmp.Or(h.dir, env.Getenv(HubVariable)) }
 
+// files are what goes with an outside server: the leader's seed, and the certificate of who signs for the server.
+func (h *Hub) files(env console.Env) (seed, ca string) {
+	return cmp.Or(h.seed, env.Getenv(seedVariable)), cmp.Or(h.ca, env.Getenv(caVariable))
+}
+
 // usualPlaces are where the server of a laboratory here keeps its hub.
 var usualPlaces = []string{"perflab-out/.perflab/server/fleet", "runs/.perflab/server/fleet", "fleet"}
 
@@ -87,7 +93,7 @@ var usualPlaces = []string{"perflab-out/.perflab/server/fleet", "runs/.perflab/s
 func (h *Hub) identity(env console.Env) (bus.Identity, error) {
 	at := h.at(env)
 	if isAddress(at) {
-		seed, ca := cmp.Or(h.seed, env.Getenv(seedVariable)), cmp.Or(h.ca, env.Getenv(caVariable))
+		seed, ca := h.files(env)
 		if seed == "" {
 			return bus.Identity{}, console.Usage(errors.New("an outside server wants to know who leads: give the file with the leader's seed by --hub-seed"))
 		}

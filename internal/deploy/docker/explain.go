@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os/exec"
 	"regexp"
 	"strings"
 	"sync"
@@ -84,11 +82,11 @@ func (e *engine) explain(ctx context.Context, op string, err error) error {
 	return &infra
 }
 
-// Faults of a program that a container cannot start.
-var (
-	notFound   = regexp.MustCompile(`executable file not found in|exec: ".*": stat .*: no such file or directory|exec .* no such file or directory`)
-	notAllowed = regexp.MustCompile(`exec.*permission denied`)
-)
+// programFaults are how the Docker Engine says that a container cannot start its program.
+var programFaults = deploy.ProgramFaults{
+	NotFound:   regexp.MustCompile(`executable file not found in|exec: ".*": stat .*: no such file or directory|exec .* no such file or directory`),
+	NotAllowed: regexp.MustCompile(`exec.*permission denied`),
+}
 
 // explainProgram is explain where a program was to be started.
 func (e *engine) explainProgram(ctx context.Context, op, program string, err error) error {
@@ -97,33 +95,10 @@ func (e *engine) explainProgram(ctx context.Context, op, program string, err err
 	if !ok {
 		return explained
 	}
-	if help, kind := programHelp(program, e.where(), err.Error()); kind != nil {
-		infra.Help, infra.Err = help, &programError{infra.Err, kind}
+	if help, kind := programFaults.Explain(program, e.where(), err.Error()); kind != nil {
+		infra.Help, infra.Err = help, &deploy.ProgramError{Err: infra.Err, Kind: kind}
 	}
 	return infra
-}
-
-// programError is an error of the API about a program, known by its kind for those who ask
-// whether another try would help.
-type programError struct {
-	error
-	kind error // exec.ErrNotFound, fs.ErrNotExist or fs.ErrPermission
-}
-
-func (e *programError) Unwrap() error { return e.kind }
-
-// programHelp says what to do about a program that cannot be started, and what kind of
-// error that is; nil where the text says something else.
-func programHelp(program, where, text string) (help string, kind error) {
-	switch {
-	case notFound.MatchString(text) && strings.Contains(program, "/"):
-		return program + " does not exist in " + where + ": correct the path, or the image", fs.ErrNotExist
-	case notFound.MatchString(text):
-		return program + " is not on PATH in " + where + ": correct the command, or the image", exec.ErrNotFound
-	case notAllowed.MatchString(text):
-		return program + " is not executable in " + where + ": correct the path, or the image", fs.ErrPermission
-	}
-	return "", nil
 }
 
 // where names what commands run in.

@@ -92,7 +92,7 @@ func StartAgents(ctx context.Context, s Settings, a Agents, j Joining, tell func
 			return nil, l.explain(fmt.Sprintf("%s: apply the %v %s", op, object["kind"], l.name), err)
 		}
 	}
-	if err := l.await(ctx, op, tell); err != nil {
+	if err := l.await(ctx, op, news(tell)); err != nil {
 		return nil, err
 	}
 	return l, nil
@@ -137,7 +137,7 @@ func (l *Loaders) await(ctx context.Context, op string, tell func(string)) error
 			return l.explain(op, err)
 		case running == l.number:
 			return nil
-		case why != "" && tell != nil:
+		case why != "":
 			tell(fmt.Sprintf("%d of %d load agents run; %s", running, l.number, why))
 		}
 		select {

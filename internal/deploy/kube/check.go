@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"perflab/internal/deploy"
 )
@@ -265,11 +264,15 @@ func (k *checker) secrets(ctx context.Context) bool {
 	return all
 }
 
-// manifests are the objects of the deployment's first replica.
-func (k *checker) manifests() ([]map[string]any, error) {
+// manifests are the objects of the deployment's first replica; what keeps them from being made is said.
+func (k *checker) manifests() (objects []map[string]any, ok bool) {
 	h := &host{cluster: k.cluster, spec: k.spec, plan: deploy.Plan{Ports: make([]map[string]int, len(k.spec.Replicas))}}
 	_, objects, err := h.objectsOf("perflab-check", 0)
-	return objects, err
+	if err != nil {
+		k.bad(CheckObjects, "correct the settings of the runtime", "%s", sentence(err.Error()))
+		return nil, false
+	}
+	return objects, true
 }
 
 // podsIn are the pod specifications in objects.
@@ -296,9 +299,8 @@ func (k *checker) nodes(ctx context.Context) bool {
 	if len(k.spec.Replicas) == 0 {
 		return true
 	}
-	objects, err := k.manifests()
-	if err != nil {
-		k.bad(CheckObjects, "correct the settings of the runtime", "%s", sentence(err.Error()))
+	objects, ok := k.manifests()
+	if !ok {
 		return false
 	}
 	list, err := k.objects.Resource(nodeKind).List(ctx, metav1.ListOptions{})
@@ -379,9 +381,8 @@ func (k *checker) trial(ctx context.Context) bool {
 	if len(k.spec.Replicas) == 0 {
 		return true
 	}
-	objects, err := k.manifests()
-	if err != nil {
-		k.bad(CheckObjects, "correct the settings of the runtime", "%s", sentence(err.Error()))
+	objects, ok := k.manifests()
+	if !ok {
 		return false
 	}
 	_, templates := podsIn(objects)
@@ -391,13 +392,8 @@ func (k *checker) trial(ctx context.Context) bool {
 		objects = append(objects, pod)
 	}
 	for _, o := range objects {
-		u := unstructured.Unstructured{Object: o}
-		b, err := json.Marshal(o)
-		if err == nil {
-			_, err = k.of(resources[u.GetKind()]).Patch(ctx, u.GetName(), types.ApplyPatchType, b, metav1.PatchOptions{FieldManager: manager, Force: new(true), DryRun: []string{metav1.DryRunAll}})
-		}
-		if err != nil {
-			k.fail(CheckObjects, "try the "+u.GetKind(), err)
+		if _, err := k.patch(ctx, o, metav1.DryRunAll); err != nil {
+			k.fail(CheckObjects, fmt.Sprintf("try the %v", o["kind"]), err)
 			return false
 		}
 	}

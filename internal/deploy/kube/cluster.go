@@ -128,6 +128,16 @@ func (c *cluster) of(kind schema.GroupVersionResource) dynamic.ResourceInterface
 
 // apply writes an object of perflab's, whole: what is there of it is replaced.
 func (c *cluster) apply(ctx context.Context, object map[string]any) (*unstructured.Unstructured, error) {
+	var out *unstructured.Unstructured
+	err := c.retry(ctx, func(ctx context.Context) (err error) {
+		out, err = c.patch(ctx, object)
+		return err
+	})
+	return out, err
+}
+
+// patch applies an object once; with metav1.DryRunAll the server does all but keep it.
+func (c *cluster) patch(ctx context.Context, object map[string]any, dryRun ...string) (*unstructured.Unstructured, error) {
 	u := unstructured.Unstructured{Object: object}
 	kind, ok := resources[u.GetKind()]
 	if !ok {
@@ -137,12 +147,7 @@ func (c *cluster) apply(ctx context.Context, object map[string]any) (*unstructur
 	if err != nil {
 		return nil, err
 	}
-	var out *unstructured.Unstructured
-	err = c.retry(ctx, func(ctx context.Context) (err error) {
-		out, err = c.of(kind).Patch(ctx, u.GetName(), types.ApplyPatchType, b, metav1.PatchOptions{FieldManager: manager, Force: new(true)})
-		return err
-	})
-	return out, err
+	return c.of(kind).Patch(ctx, u.GetName(), types.ApplyPatchType, b, metav1.PatchOptions{FieldManager: manager, Force: new(true), DryRun: dryRun})
 }
 
 // remove deletes an object, and with it what it owns. One that is gone is no error.

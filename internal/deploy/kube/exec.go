@@ -65,13 +65,13 @@ func (c *cluster) exec(ctx context.Context, op, pod, container string, argv []st
 		if code > signalBase {
 			code = -1 // ended by a signal
 		}
-		if help, kind := programHelp(argv[0], "pod "+pod, exit.Error()); kind != nil && code == -1 {
-			return &deploy.InfraError{Op: op, Err: &programError{errors.New(sentence(exit.Error())), kind}, Help: help, Lasting: true}
+		if help, kind := programFaults.Explain(argv[0], "pod "+pod, exit.Error()); kind != nil && code == -1 {
+			return &deploy.InfraError{Op: op, Err: &deploy.ProgramError{Err: errors.New(sentence(exit.Error())), Kind: kind}, Help: help, Lasting: true}
 		}
 		return stderr.Failed(argv, code)
 	}
-	if help, kind := programHelp(argv[0], "pod "+pod, err.Error()); kind != nil {
-		return &deploy.InfraError{Op: op, Err: &programError{errors.New(sentence(err.Error())), kind}, Help: help, Lasting: true}
+	if help, kind := programFaults.Explain(argv[0], "pod "+pod, err.Error()); kind != nil {
+		return &deploy.InfraError{Op: op, Err: &deploy.ProgramError{Err: errors.New(sentence(err.Error())), Kind: kind}, Help: help, Lasting: true}
 	}
 	return c.explain(op, err)
 }

@@ -5,9 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/http"
-	"os/exec"
 	"regexp"
 	"strings"
 
@@ -110,19 +108,11 @@ func refused(op, message string) *deploy.InfraError {
 	return e
 }
 
-// Faults of a program that a container cannot start.
-var (
-	notFound   = regexp.MustCompile(`executable file not found in|exec: ".*": stat .*: no such file or directory|exec .* no such file or directory|no such file or directory`)
-	notAllowed = regexp.MustCompile(`permission denied`)
-)
-
-// programError is what the cluster says of a program, known by its kind for those who ask whether another try would help.
-type programError struct {
-	error
-	kind error // exec.ErrNotFound, fs.ErrNotExist or fs.ErrPermission
+// programFaults are how a node says that a container cannot start its program.
+var programFaults = deploy.ProgramFaults{
+	NotFound:   regexp.MustCompile(`executable file not found in|exec: ".*": stat .*: no such file or directory|exec .* no such file or directory|no such file or directory`),
+	NotAllowed: regexp.MustCompile(`permission denied`),
 }
-
-func (e *programError) Unwrap() error { return e.kind }
 
 // explainProgram says what to do about a container that could not be started.
 func explainProgram(e *deploy.InfraError, p *corev1.Pod, container, message string) {
@@ -135,24 +125,10 @@ func explainProgram(e *deploy.InfraError, p *corev1.Pod, container, message stri
 			}
 		}
 	}
-	help, kind := programHelp(program, image, message)
+	help, kind := programFaults.Explain(program, image, message)
 	if kind == nil {
 		e.Help = "see kubectl describe pod " + p.Name + " -n " + p.Namespace
 		return
 	}
-	e.Help, e.Err = help, &programError{e.Err, kind}
-}
-
-// programHelp says what to do about a program that cannot be started, and what kind of error that is; nil where the text
-// says something else.
-func programHelp(program, where, message string) (help string, kind error) {
-	switch {
-	case notFound.MatchString(message) && strings.Contains(program, "/"):
-		return program + " does not exist in " + where + ": correct the path, or the image", fs.ErrNotExist
-	case notFound.MatchString(message):
-		return program + " is not on PATH in " + where + ": correct the command, or the image", exec.ErrNotFound
-	case notAllowed.MatchString(message):
-		return program + " is not executable in " + where + ": correct the path, or the image", fs.ErrPermission
-	}
-	return "", nil
+	e.Help, e.Err = help, &deploy.ProgramError{Err: e.Err, Kind: kind}
 }

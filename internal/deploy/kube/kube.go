@@ -94,7 +94,7 @@ func (r *Runtime) launcher(h *host) deploy.Launcher {
 }
 
 func (r *Runtime) host(c *cluster) *host {
-	return &host{cluster: c, grace: cmp.Or(r.Grace, defaultGrace), tell: r.onceEach()}
+	return &host{cluster: c, grace: cmp.Or(r.Grace, defaultGrace), tell: news(r.Progress)}
 }
 
 // leading is a deployment as the launcher starts it: of a replica over several machines it knows the
@@ -178,15 +178,15 @@ func (r *Runtime) entitle(ctx context.Context, op string, c *cluster, s deploy.S
 	return nil
 }
 
-// onceEach tells a text that is not the one before it.
-func (r *Runtime) onceEach() func(string) {
+// news tells a text that is not the one before it; tell may be nil.
+func news(tell func(text string)) func(text string) {
 	var mu sync.Mutex
 	last := ""
 	return func(text string) {
 		mu.Lock()
 		defer mu.Unlock()
-		if text != last && r.Progress != nil {
-			r.Progress(text)
+		if text != last && tell != nil {
+			tell(text)
 		}
 		last = text
 	}

@@ -2,7 +2,6 @@ package kube
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"strings"
@@ -76,15 +75,10 @@ func (c *cluster) own(ctx context.Context, name, holder string) (*owner, error) 
 // more than a Lease is long, and the API server's is everyone's. An object that is made as a trial
 // has its time.
 func (c *cluster) clock(ctx context.Context) (ahead time.Duration, err error) {
-	now := time.Now()
 	o := &owner{cluster: c, name: "perflab-clock"}
-	b, err := json.Marshal(o.lease(now, "nobody"))
-	if err != nil {
-		return 0, err
-	}
 	err = c.retry(ctx, func(ctx context.Context) error {
-		now = time.Now()
-		made, err := c.of(leaseKind).Patch(ctx, o.name, types.ApplyPatchType, b, metav1.PatchOptions{FieldManager: manager, Force: new(true), DryRun: []string{metav1.DryRunAll}})
+		now := time.Now()
+		made, err := c.patch(ctx, o.lease(now, "nobody"), metav1.DryRunAll)
 		if err == nil {
 			created := made.GetCreationTimestamp()
 			ahead = created.Sub(now)

@@ -40,7 +40,7 @@ func (p *process) URL(ctx context.Context, port int) (string, error) {
 	way := p.Reach
 	if way == "" {
 		way = ReachForward
-		if p.inside || answers(ctx, net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(port))) {
+		if p.inside || answers(ctx, hostPort(pod.Status.PodIP, port)) {
 			way = ReachPods
 		}
 	}
@@ -48,7 +48,7 @@ func (p *process) URL(ctx context.Context, port int) (string, error) {
 		return "", cause
 	}
 	if way == ReachPods {
-		return "http://" + net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(port)), nil
+		return "http://" + hostPort(pod.Status.PodIP, port), nil
 	}
 	why := "the addresses of pods do not answer from here"
 	if p.Reach == ReachForward {
@@ -79,7 +79,7 @@ func (r *reach) inside(target string) (base string, ok bool) {
 	defer r.mu.Unlock()
 	for _, f := range r.forwards {
 		if f.base() == target {
-			return "http://" + net.JoinHostPort(f.address, strconv.Itoa(f.port)), true
+			return "http://" + hostPort(f.address, f.port), true
 		}
 	}
 	return "", false
@@ -104,15 +104,28 @@ func (p *process) addressed(ctx context.Context) (seen, error) {
 	}
 }
 
+// connectTime is how long an address may take to answer before another way is tried.
+const connectTime = 3 * time.Second
+
+// connects reports whether somebody listens at an address.
+func connects(ctx context.Context, address string) bool { return knock(ctx, address) == nil }
+
 // answers reports whether something is at an address, be it that nobody listens there yet.
 func answers(ctx context.Context, address string) bool {
-	d := net.Dialer{Timeout: 3 * time.Second}
+	err := knock(ctx, address)
+	return err == nil || errors.Is(err, syscall.ECONNREFUSED)
+}
+
+func knock(ctx context.Context, address string) error {
+	d := net.Dialer{Timeout: connectTime}
 	c, err := d.DialContext(ctx, "tcp", address)
 	if err == nil {
 		c.Close()
 	}
-	return err == nil || errors.Is(err, syscall.ECONNREFUSED)
+	return err
 }
+
+func hostPort(host string, port int) string { return net.JoinHostPort(host, strconv.Itoa(port)) }
 
 // close ends the forwarding.
 func (r *reach) close() {

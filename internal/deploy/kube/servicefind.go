@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,8 +24,6 @@ var (
 	serviceKind = schema.GroupVersionResource{Version: "v1", Resource: "services"}
 	sliceKind   = schema.GroupVersionResource{Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"}
 )
-
-func hostPort(host string, port int) string { return net.JoinHostPort(host, strconv.Itoa(port)) }
 
 // find reads the Service and its pods, as far as the account may.
 func (s *Service) find(ctx context.Context) (_ *served, err error) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -14,19 +13,6 @@ import (
 
 	"perflab/internal/deploy"
 )
-
-// connectTime is how long an address may take to answer before another way is tried.
-const connectTime = 3 * time.Second
-
-// connects reports whether somebody listens at an address.
-func connects(ctx context.Context, address string) bool {
-	d := net.Dialer{Timeout: connectTime}
-	c, err := d.DialContext(ctx, "tcp", address)
-	if err == nil {
-		c.Close()
-	}
-	return err == nil
-}
 
 // headless reports whether the Service has no address of its own.
 func (d *served) headless() bool {
