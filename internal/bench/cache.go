@@ -90,20 +90,9 @@ func (b Runner) fillCaches(ctx context.Context, clients []*openai.Client, w *wor
 			return r, 0, ok
 		}
 	}
-	sent, failed := 0, 0
-	for _, client := range clients {
-		_, err := load.Run(ctx, oneTokenEach(w.All()), []load.Sender{client}, o, func(c result.Call) {
-			sent++
-			if c.Class != result.OK {
-				failed++
-			}
-		})
-		if err != nil {
-			return "", err
-		}
-		if ctx.Err() != nil {
-			return "", context.Cause(ctx)
-		}
+	sent, failed, err := fill(ctx, clients, o, func(int) iter.Seq[workload.Request] { return oneTokenEach(w.All()) }, nil)
+	if err != nil {
+		return "", err
 	}
 	switch {
 	case failed == sent:
@@ -112,6 +101,29 @@ func (b Runner) fillCaches(ctx context.Context, clients []*openai.Client, w *wor
 		note = fmt.Sprintf("%d of %d requests that should have filled the prefix cache before the run failed", failed, sent)
 	}
 	return note, nil
+}
+
+// fill sends requests to each client after the other, to fill its server's prefix cache, and throws the answers away.
+// each is told of every call; nil: nobody is.
+func fill(ctx context.Context, clients []*openai.Client, o load.Options, requests func(client int) iter.Seq[workload.Request], each func(result.Call)) (sent, failed int, err error) {
+	for i, client := range clients {
+		_, err := load.Run(ctx, requests(i), []load.Sender{client}, o, func(c result.Call) {
+			sent++
+			if c.Class != result.OK {
+				failed++
+			}
+			if each != nil {
+				each(c)
+			}
+		})
+		if err != nil {
+			return sent, failed, err
+		}
+		if ctx.Err() != nil {
+			return sent, failed, context.Cause(ctx)
+		}
+	}
+	return sent, failed, nil
 }
 
 // oneTokenEach makes requests due at once, for one token.

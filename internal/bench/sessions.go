@@ -35,22 +35,11 @@ func (b Runner) fillSessions(ctx context.Context, clients []*openai.Client, w *w
 		return "", nil
 	}
 	b.phase(PhaseFilling)
-	sent, failed, sessions := 0, 0, map[int]bool{}
-	for i, client := range clients {
-		o := load.Options{Next: w.NextFill}
-		_, err := load.Run(ctx, at(w.Fills(), i, len(clients)), []load.Sender{client}, o, func(c result.Call) {
-			sent++
-			sessions[c.Session] = true
-			if c.Class != result.OK {
-				failed++
-			}
-		})
-		if err != nil {
-			return "", err
-		}
-		if ctx.Err() != nil {
-			return "", context.Cause(ctx)
-		}
+	sessions := map[int]bool{}
+	begun := func(i int) iter.Seq[workload.Request] { return at(w.Fills(), i, len(clients)) }
+	sent, failed, err := fill(ctx, clients, load.Options{Next: w.NextFill}, begun, func(c result.Call) { sessions[c.Session] = true })
+	if err != nil {
+		return "", err
 	}
 	if sent > 0 && failed == sent {
 		return "", field.Errorf("start_ratio", "all %d requests that should have filled the prefix cache for sessions in their middle failed", failed)
