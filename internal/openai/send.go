@@ -37,10 +37,11 @@ func (c *Client) Start(ctx context.Context, start time.Time, r workload.Request)
 	rec.x = wire.Exchange{Start: start, Body: c.Build(r).Body, Sink: rec}
 	if c.cfg.Traceparent {
 		t := otlp.NewContext()
-		rec.x.Traceparent, rec.call.TraceID, rec.call.SpanID = t.Header(), t.TraceID(), t.SpanID()
+		rec.x.Fields = append(rec.x.Fields, wire.Field{Name: "Traceparent", Value: t.Header()})
+		rec.call.TraceID, rec.call.SpanID = t.TraceID(), t.SpanID()
 	}
 	if c.cfg.SessionHeader != "" && r.Session > 0 {
-		rec.x.Name, rec.x.Value = c.cfg.SessionHeader, c.cfg.SessionRun+"-"+strconv.Itoa(r.Session)
+		rec.x.Fields = append(rec.x.Fields, wire.Field{Name: c.cfg.SessionHeader, Value: c.cfg.SessionRun + "-" + strconv.Itoa(r.Session)})
 	}
 	started := c.wire.Start(&rec.x)
 	return func() result.Call {

@@ -66,6 +66,9 @@ type Conn struct {
 	Replaced int           // kept ones that proved closed, met before this one
 }
 
+// Field is a header.
+type Field struct{ Name, Value string }
+
 // Exchange is one request and what is known of its answer. The caller sets the
 // fields above Conn.
 type Exchange struct {
@@ -73,11 +76,8 @@ type Exchange struct {
 	Body  []byte    // of the request; not changed and not used after Do
 	Sink  Sink
 
-	Traceparent string // the header of that name, which each request has for itself; "": none
-
-	// A header of this request alone, of characters that HTTP allows and not one of
-	// Config.Header; "": none.
-	Name, Value string
+	// Fields are headers of this request alone, of characters that HTTP allows, and none of Config.Header.
+	Fields []Field
 
 	Conn   Conn
 	Sent   time.Duration // just before the request was written

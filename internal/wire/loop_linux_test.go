@@ -355,7 +355,7 @@ func TestOwnHeader(t *testing.T) {
 		})
 		tr := New(Config{URL: u, Standard: standard, Header: http.Header{"X-All": {"a"}}})
 		defer tr.Close()
-		for _, x := range []*Exchange{{Name: "X-Session", Value: "s-1"}, {}} {
+		for _, x := range []*Exchange{{Fields: []Field{{"X-Session", "s-1"}}}, {}} {
 			x.Start, x.Body, x.Sink = time.Now(), []byte("body"), new(kept)
 			if err := tr.Do(t.Context(), x); err != nil {
 				t.Error(err)

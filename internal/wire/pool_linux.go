@@ -106,13 +106,14 @@ func (p *pool) start(x *Exchange) *sent {
 }
 
 func (p *pool) send(c *conn, x *Exchange) *sent {
-	head := make([]byte, 0, len(p.head)+len(x.Traceparent)+len(x.Name)+len(x.Value)+44)
-	head = append(strconv.AppendInt(append(head, p.head...), int64(len(x.Body)), 10), "\r\n"...)
-	if x.Traceparent != "" {
-		head = append(append(append(head, "Traceparent: "...), x.Traceparent...), "\r\n"...)
+	size := len(p.head) + 24
+	for _, f := range x.Fields {
+		size += len(f.Name) + len(f.Value) + len(": \r\n")
 	}
-	if x.Name != "" {
-		head = append(append(append(append(head, x.Name...), ": "...), x.Value...), "\r\n"...)
+	head := append(make([]byte, 0, size), p.head...)
+	head = append(strconv.AppendInt(head, int64(len(x.Body)), 10), "\r\n"...)
+	for _, f := range x.Fields {
+		head = append(append(append(append(head, f.Name...), ": "...), f.Value...), "\r\n"...)
 	}
 	head = append(head, "\r\n"...)
 	s := &sent{c: c}

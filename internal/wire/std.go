@@ -233,14 +233,11 @@ func (s *standard) body(r io.Reader, x *Exchange, w *watcher) error {
 func (s *standard) request(ctx context.Context, x *Exchange) *http.Request {
 	begun := time.Now()
 	header := s.header
-	if x.Traceparent != "" || x.Name != "" {
+	if len(x.Fields) > 0 {
 		header = header.Clone()
 	}
-	if x.Traceparent != "" {
-		header.Set("Traceparent", x.Traceparent)
-	}
-	if x.Name != "" {
-		header.Set(x.Name, x.Value)
+	for _, f := range x.Fields {
+		header.Set(f.Name, f.Value)
 	}
 	req := (&http.Request{
 		Method: http.MethodPost, URL: s.url, Host: s.cfg.host(), Header: header,
