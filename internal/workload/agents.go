@@ -360,10 +360,7 @@ func (w trees) fill(k, turn int) (r Request, ok bool) {
 }
 
 // Step is a turn of a session that waits for nothing any more but its time.
-type Step struct {
-	Turn int
-	Due  time.Duration // from the start of the run
-}
+type Step = agents.Step
 
 // Way goes through one session of agents as its requests end. Next and Request may be called at any
 // time, Ended one at a time.
@@ -378,14 +375,13 @@ type Way struct {
 func (w *Workload) Begin(first Request, at time.Duration) (*Way, []Step) {
 	t, _ := trees{w}.session(first.Session - 1)
 	y := &Way{trees{w}, first.Session - 1, t.Walk(first.Turn)}
-	return y, steps(y.walk.Begin(at)[1:])
+	return y, y.walk.Begin(at)[1:]
 }
 
 // Ended takes the end of a turn of the session, and returns what is due after it. One
 // that failed takes with it what waits for it: lost is how many turns these are.
 func (y *Way) Ended(turn int, at time.Duration, ok bool) (due []Step, lost int) {
-	next, lost := y.walk.Ended(turn, at, ok)
-	return steps(next), lost
+	return y.walk.Ended(turn, at, ok)
 }
 
 // Next are the turns that wait for a turn: they are known before it has ended.
@@ -393,14 +389,6 @@ func (y *Way) Next(turn int) []int { return y.walk.Next(turn) }
 
 // Request makes the request of a turn, but for its due time.
 func (y *Way) Request(turn int) Request { return y.w.turn(y.k, turn) }
-
-func steps(due []agents.Due) []Step {
-	out := make([]Step, len(due))
-	for i, d := range due {
-		out[i] = Step{d.Turn, d.At}
-	}
-	return out
-}
 
 // hashInput is what a fingerprint takes of session k in place of its prompts, which can
 // be a hundred million tokens: all that they are made of, and when they are due.

@@ -199,19 +199,19 @@ func tree() Session {
 
 func TestWalk(t *testing.T) {
 	w := tree().Walk(0)
-	step := func(turn int, at time.Duration, want ...Due) {
+	step := func(turn int, at time.Duration, want ...Step) {
 		t.Helper()
 		if due, lost := w.Ended(turn, at, true); lost != 0 || !slices.Equal(due, want) {
 			t.Errorf("after turn %d: %v, %d lost; want %v", turn, due, lost, want)
 		}
 	}
-	if due := w.Begin(7 * ms); !slices.Equal(due, []Due{{0, 7 * ms}}) {
+	if due := w.Begin(7 * ms); !slices.Equal(due, []Step{{0, 7 * ms}}) {
 		t.Error(due)
 	}
-	step(0, 20*ms, Due{1, 30 * ms}, Due{2, 40 * ms})
+	step(0, 20*ms, Step{1, 30 * ms}, Step{2, 40 * ms})
 	step(2, 90*ms)
-	step(1, 50*ms, Due{3, 55 * ms})
-	step(3, 70*ms, Due{4, 1090 * ms})
+	step(1, 50*ms, Step{3, 55 * ms})
+	step(3, 70*ms, Step{4, 1090 * ms})
 	step(4, 2000*ms)
 }
 
@@ -219,7 +219,7 @@ func TestWalk(t *testing.T) {
 // what was left of its idle time.
 func TestWalkFromTheMiddle(t *testing.T) {
 	w := tree().Walk(2)
-	if due := w.Begin(0); !slices.Equal(due, []Due{{2, 0}, {3, 5 * ms}}) {
+	if due := w.Begin(0); !slices.Equal(due, []Step{{2, 0}, {3, 5 * ms}}) {
 		t.Error(due)
 	}
 }
@@ -257,7 +257,7 @@ func FuzzParse(f *testing.F) {
 			w := s.Walk(from)
 			for due := w.Begin(0); len(due) > 0; due = due[1:] {
 				sent++
-				more, _ := w.Ended(due[0].Turn, due[0].At, true)
+				more, _ := w.Ended(due[0].Turn, due[0].Due, true)
 				due = append(due, more...)
 			}
 			if sent != len(s.Turns)-from {

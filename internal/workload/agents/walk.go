@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Due is a turn that waits for nothing any more but its time.
-type Due struct {
+// Step is a turn that waits for nothing any more but its time.
+type Step struct {
 	Turn int
-	At   time.Duration
+	Due  time.Duration // from the start of the run
 }
 
 // Walk is one way through a session: it is told which turn has ended and says
@@ -40,15 +40,15 @@ func (s Session) Walk(from int) *Walk {
 
 // Begin starts the session at an instant: the first turn is due then, and with it
 // those that wait for no other turn, as long after the first as they were recorded.
-func (w *Walk) Begin(at time.Duration) []Due {
-	var due []Due
+func (w *Walk) Begin(at time.Duration) []Step {
+	var due []Step
 	for i := w.from; i < len(w.s.Turns); i++ {
 		switch {
 		case w.waits[i] > 0:
 		case i == w.from:
-			due = append(due, Due{i, at})
+			due = append(due, Step{i, at})
 		default:
-			due = append(due, Due{i, at + w.later(i)})
+			due = append(due, Step{i, at + w.later(i)})
 		}
 	}
 	return due
@@ -63,7 +63,7 @@ func (w *Walk) later(i int) time.Duration {
 
 // Ended takes the end of a turn, and returns what is due after it. A turn that
 // failed takes all with it that waits for it: lost is how many these are.
-func (w *Walk) Ended(turn int, at time.Duration, ok bool) (due []Due, lost int) {
+func (w *Walk) Ended(turn int, at time.Duration, ok bool) (due []Step, lost int) {
 	if !ok {
 		return nil, w.lose(turn)
 	}
@@ -71,10 +71,10 @@ func (w *Walk) Ended(turn int, at time.Duration, ok bool) (due []Due, lost int) 
 		w.waits[i]--
 		w.since[i] = max(w.since[i], at)
 		if w.waits[i] == 0 && !w.lost[i] {
-			due = append(due, Due{i, w.since[i] + w.s.Turns[i].Idle})
+			due = append(due, Step{i, w.since[i] + w.s.Turns[i].Idle})
 		}
 	}
-	slices.SortStableFunc(due, func(a, b Due) int { return cmp.Compare(a.At, b.At) })
+	slices.SortStableFunc(due, func(a, b Step) int { return cmp.Compare(a.Due, b.Due) })
 	return due, 0
 }
 
