@@ -100,8 +100,8 @@ func TestKubernetesAgents(t *testing.T) {
 	bench := []string{"bench", "--fleet", job, "--hub", hub, "--base-url", server.URL, "--model", "m", "--num-prompts", "20", "--num-warmups", "0",
 		"--random-input-len", "8", "--random-output-len", "2", "--telemetry", "off", "--out", "run"}
 	out, err := p.perflab(t, user, bench...)
-	for range 3 { // on a busy machine the order to start may come too late to all
-		if !strings.Contains(out, "the start instant was past") {
+	for range 3 { // on a busy machine the order to start may come too late to one agent, or to all
+		if !strings.Contains(out, "the start instant was past") && !strings.Contains(out, "before it was ready") {
 			break
 		}
 		if err := os.RemoveAll(filepath.Join(p.dir, "run")); err != nil {

@@ -82,7 +82,10 @@ func TestServeOutside(t *testing.T) {
 		_ = server.Process.Kill() // it may have ended
 		_ = server.Wait()         // it was killed
 	})
-	waitForFile(t, filepath.Join(dir, "nats.pid"))
+	until(t, "nats.pid", func() bool {
+		_, err := os.Stat(filepath.Join(dir, "nats.pid"))
+		return err == nil
+	})
 	at := []string{"--hub", "tls://127.0.0.1:" + nats, "--hub-ca", "cert.pem", "--hub-seed"}
 	begin(t, in(append([]string{"agent", "--name", "load-1", "--dir", "one"}, append(at, "keys/load-1.nk")...)...), "Agent load-1")
 	if err := os.Mkdir(filepath.Join(dir, "results"), 0o755); err != nil {
@@ -120,19 +123,6 @@ func TestServeOutside(t *testing.T) {
 	}
 	if code, text := ask(http.MethodPost, "/api/v1/fleet/invitations"); code != http.StatusConflict || !strings.Contains(text, "perflab fleet accounts") {
 		t.Errorf("an invitation: %d %s", code, text)
-	}
-}
-
-// waitForFile waits until a file is there.
-func waitForFile(t *testing.T, path string) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
-		if _, err := os.Stat(path); err == nil {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatalf("%s was not made", path)
-		}
 	}
 }
 
