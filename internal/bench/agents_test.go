@@ -15,20 +15,52 @@ import (
 	"perflab/internal/workload"
 )
 
-// agentAfter and agentIdle are what of files["agents"] the turns of the first session wait for.
-var (
-	agentAfter = [][]int{nil, {0}, {0}, {1}, {2, 3}}
-	agentIdle  = []time.Duration{0, 2 * time.Millisecond, 0, 0, time.Millisecond}
-)
+// agentForm is a form of recordings: two sessions, of which the first one starts two agents and waits
+// for both. idle are the idle times of its requests, whose prompts begin alike by so many tokens, the
+// second and the fourth, and the first and the last.
+type agentForm struct {
+	text        string
+	idle        []time.Duration
+	agent, main int
+}
 
-// TestAgents: two servers get exactly the prompts of the recording, each session at one of them; each
+// agentAfter is what the requests of the first session wait for.
+var agentAfter = [][]int{nil, {0}, {0}, {1}, {2, 3}}
+
+var agentForms = map[string]agentForm{
+	"perflab":  {files["agents"], []time.Duration{0, 2 * time.Millisecond, 0, 0, time.Millisecond}, 6, 9},
+	"TraceLab": {tracelabFile, []time.Duration{0, 0, 2 * time.Millisecond, 0, time.Millisecond}, 128, 64},
+}
+
+const tracelabFile = `{"session_id":"a","input_tokens_total":160,"prefix_tokens":90,"output_tokens":2,"timing_events":[{"event_type":"user_message","timestamp":"2026-06-01T05:00:00Z"},{"event_type":"text","timestamp":"2026-06-01T05:00:11Z"}],
+ "tools":[{"tool_name":"Agent","emitted_at":"2026-06-01T05:00:10Z","result_at":"2026-06-01T05:00:31Z","tool_wall_latency_ms":21000}]}
+{"session_id":"a","input_tokens_total":200,"prefix_tokens":100,"output_tokens":2,"timing_events":[{"event_type":"tool_result","timestamp":"2026-06-01T05:00:30.001Z"},{"event_type":"text","timestamp":"2026-06-01T05:00:32Z"}]}
+{"session_id":"x","input_tokens_total":150,"prefix_tokens":64,"output_tokens":2,"timing_events":[{"event_type":"user_message","timestamp":"2026-06-01T05:00:11Z"},{"event_type":"text","timestamp":"2026-06-01T05:00:15Z"}]}
+{"session_id":"x","input_tokens_total":170,"prefix_tokens":149,"output_tokens":2,"timing_events":[{"event_type":"tool_result","timestamp":"2026-06-01T05:00:15Z"},{"event_type":"text","timestamp":"2026-06-01T05:00:20Z"}]}
+{"session_id":"y","input_tokens_total":90,"prefix_tokens":64,"output_tokens":2,"timing_events":[{"event_type":"user_message","timestamp":"2026-06-01T05:00:11.002Z"},{"event_type":"text","timestamp":"2026-06-01T05:00:30Z"}]}
+{"session_id":"b","input_tokens_total":70,"prefix_tokens":0,"output_tokens":2,"timing_events":[{"event_type":"user_message","timestamp":"2026-06-01T06:00:00Z"},{"event_type":"text","timestamp":"2026-06-01T06:00:01Z"}]}
+`
+
+// eachForm runs a test for each form, with its file.
+func eachForm(t *testing.T, test func(*testing.T, agentForm, string)) {
+	for name, form := range agentForms {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "agents")
+			if err := os.WriteFile(path, []byte(form.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			test(t, form, path)
+		})
+	}
+}
+
+func TestAgents(t *testing.T)              { eachForm(t, testAgents) }
+func TestAgentsFromTheMiddle(t *testing.T) { eachForm(t, testAgentsFromTheMiddle) }
+
+// testAgents: two servers get exactly the prompts of the recording, each session at one of them; each
 // request is due when all that it waits for has ended and its idle time has passed; no more sessions
 // are under way than the limit says, to the end of their last agent.
-func TestAgents(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "agents")
-	if err := os.WriteFile(path, []byte(files["agents"]), 0o600); err != nil {
-		t.Fatal(err)
-	}
+func testAgents(t *testing.T, form agentForm, path string) {
 	l, other := listen(t), listen(t)
 	spec := l.spec(workload.Spec{Dataset: "agents", Path: path, NumPrompts: 12, MaxConcurrency: 3, Seed: 5, DisableShuffle: true})
 	spec.Targets = append(spec.Targets, other.url)
@@ -45,15 +77,22 @@ func TestAgents(t *testing.T) {
 		calls[c.Index] = c
 	}
 	want := make([][]string, 2)
+	prompts := map[int]string{} // of the first session
 	for r := range w.All() {
 		for more := true; more; r, _, more = w.Next(r, "") {
 			c := calls[r.Index]
 			want[c.Target] = append(want[c.Target], r.Prompt)
+			if r.Session == 1 {
+				prompts[r.Turn] = r.Prompt
+			}
 			if c.Session != r.Session || c.Turn != r.Turn || c.Target != calls[r.Index-r.Turn].Target {
 				t.Errorf("request %d of session %d: %+v", r.Index, r.Session, c)
 			}
-			checkDue(t, calls, r.Index-r.Turn, c)
+			checkDue(t, form, calls, r.Index-r.Turn, c)
 		}
+	}
+	if agent, main := alike(prompts[1], prompts[3]), alike(prompts[0], prompts[4]); agent != form.agent || main != form.main {
+		t.Errorf("prompts begin with %d and %d tokens alike, want %d and %d", agent, main, form.agent, form.main)
 	}
 	for i, at := range []*listener{l, other} {
 		got, _ := at.take()
@@ -71,9 +110,18 @@ func TestAgents(t *testing.T) {
 	}
 }
 
+// alike is how many words two texts have in common from their start.
+func alike(a, b string) (n int) {
+	x, y := strings.Fields(a), strings.Fields(b)
+	for n < min(len(x), len(y)) && x[n] == y[n] {
+		n++
+	}
+	return n
+}
+
 // checkDue holds the due time of a call against the ends of those that it waited for; first is the
 // index of its session's first.
-func checkDue(t *testing.T, calls map[int]result.Call, first int, c result.Call) {
+func checkDue(t *testing.T, form agentForm, calls map[int]result.Call, first int, c result.Call) {
 	t.Helper()
 	if c.Turn == 0 {
 		return
@@ -82,7 +130,7 @@ func checkDue(t *testing.T, calls map[int]result.Call, first int, c result.Call)
 	for _, k := range agentAfter[c.Turn] {
 		ready = max(ready, calls[first+k].End)
 	}
-	if want := ready + agentIdle[c.Turn]; c.Due != want || c.Sent < want {
+	if want := ready + form.idle[c.Turn]; c.Due != want || c.Sent < want {
 		t.Errorf("call %d was due at %v and sent at %v, want %v", c.Index, c.Due, c.Sent, want)
 	}
 }
@@ -108,13 +156,9 @@ func mostSessions(calls []result.Call) (most int) {
 	return most
 }
 
-// TestAgentsFromTheMiddle: each server first gets what the sessions that begin with it would have sent
+// testAgentsFromTheMiddle: each server first gets what the sessions that begin with it would have sent
 // before, and then these sessions from there on; so do the servers of one to three agents of a fleet.
-func TestAgentsFromTheMiddle(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "agents")
-	if err := os.WriteFile(path, []byte(files["agents"]), 0o600); err != nil {
-		t.Fatal(err)
-	}
+func testAgentsFromTheMiddle(t *testing.T, _ agentForm, path string) {
 	for agents := range 4 {
 		servers := []*listener{listen(t), listen(t), listen(t)}
 		spec := servers[0].spec(workload.Spec{Dataset: "agents", Path: path, NumPrompts: 9, MaxConcurrency: 5, StartRatio: "0.6", Seed: 5, DisableShuffle: true})

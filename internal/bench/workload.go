@@ -150,6 +150,15 @@ func cuts(w *workload.Workload) (text string) {
 	if c.Empty > 0 {
 		text += fmt.Sprintf("; %d requests of the recording without prompt or answer tokens are left out", c.Empty)
 	}
+	if c.Undated > 0 {
+		text += fmt.Sprintf("; %d requests of the recording without a time are left out", c.Undated)
+	}
+	if c.Repeated > 0 {
+		text += fmt.Sprintf("; %d requests that the recording has again are left out", c.Repeated)
+	}
+	if c.Joined > 0 {
+		text += fmt.Sprintf("; %d sessions of the recording are taken for agents that another one started, by their times", c.Joined)
+	}
 	room := w.Spec().MaxContext
 	if c.Dropped > 0 {
 		text += fmt.Sprintf("; %d requests are left out because a context of %d tokens has no room for them or for one that they wait for", c.Dropped, room)

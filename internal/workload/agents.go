@@ -3,10 +3,8 @@ package workload
 import (
 	"cmp"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"iter"
 	"os"
@@ -36,7 +34,7 @@ func agentSessions() dataset {
 		},
 		fill:  fillAgents,
 		check: checkAgents, find: readAgents,
-		hint:     ": a file with a JSON object for each session, or a directory of such files: in the form of WEKA's traces, or in perflab's own (docs/agents.md)",
+		hint:     ": a file with a JSON object for each session (or, by TraceLab, for each request), or a directory of such files: in the form of WEKA's traces, of TraceLab's, or in perflab's own (docs/agents.md)",
 		isMadeUp: always, ofWords: always, shares: always,
 		title: func(s Spec) string { return ofFile("Agent sessions", s) },
 	}
@@ -86,9 +84,16 @@ type tree struct {
 
 // Cuts are requests of recorded sessions that are not sent as they were recorded.
 type Cuts struct {
-	Empty   int // left out: no prompt, or no answer
-	Dropped int // left out: no room in the context, or they wait for one that has none
-	Cut     int // truncated to the context
+	Empty    int // left out: no prompt, or no answer
+	Undated  int // left out: no time
+	Repeated int // left out: the recording has them twice
+	Dropped  int // left out: no room in the context, or they wait for one that has none
+	Cut      int // truncated to the context
+	Joined   int // sessions that were taken for agents of others
+}
+
+func (c *Cuts) add(r agents.Read) {
+	c.Empty, c.Undated, c.Repeated, c.Joined = c.Empty+r.Empty, c.Undated+r.Undated, c.Repeated+r.Repeated, c.Joined+r.Joined
 }
 
 // Cuts returns how many requests of the sessions that were read are not sent as recorded.
@@ -107,7 +112,7 @@ func readAgents(s Spec, p promptBuilder) (source, error) {
 	var all []agents.Session
 	keep := func(r agents.Read) {
 		src.read++
-		src.cuts.Empty += r.Empty
+		src.cuts.add(r)
 		fitting := src.fit(r.Session, s)
 		switch {
 		case len(r.Turns) == 0:
@@ -118,13 +123,17 @@ func readAgents(s Spec, p promptBuilder) (source, error) {
 			all = append(all, fitting)
 		}
 	}
+	var reader agents.Reader
 	for _, path := range files {
-		if err := readSessions(path, keep); err != nil {
+		if err := readSessions(&reader, path, keep); err != nil {
 			if len(files) > 1 {
 				err = fmt.Errorf("%s: %w", filepath.Base(path), err)
 			}
 			return source{}, err
 		}
+	}
+	if err := reader.Rest(keep); err != nil {
+		return source{}, err
 	}
 	src.layOut(s, all)
 	src.prompt = func(int) string { return "" } // see Workload.turn
@@ -213,39 +222,24 @@ func agentFiles(s Spec) ([]string, error) {
 	}
 	var files []string
 	for _, e := range entries {
-		if ext := filepath.Ext(e.Name()); !e.IsDir() && (ext == ".json" || ext == ".jsonl") {
+		if ext := filepath.Ext(strings.TrimSuffix(e.Name(), ".gz")); !e.IsDir() && (ext == ".json" || ext == ".jsonl") {
 			files = append(files, filepath.Join(s.Path, e.Name()))
 		}
 	}
 	if len(files) == 0 {
-		return nil, field.Errorf("dataset_path", "%s has no file that ends in .json or .jsonl"+agentSessions().hint, s.Path)
+		return nil, field.Errorf("dataset_path", "%s has no file that ends in .json or .jsonl (or that and .gz)"+agentSessions().hint, s.Path)
 	}
 	return files, nil
 }
 
-// readSessions reads one JSON object after the other, whatever is a line.
-func readSessions(path string, keep func(agents.Read)) error {
+// readSessions reads a file of them.
+func readSessions(r *agents.Reader, path string, keep func(agents.Read)) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return field.Errorf("dataset_path", "cannot be opened: %v", err)
 	}
 	defer f.Close()
-	dec := json.NewDecoder(f)
-	for n := 1; ; n++ {
-		var object json.RawMessage
-		err := dec.Decode(&object)
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		var r agents.Read
-		if err == nil {
-			r, err = agents.Parse(object)
-		}
-		if err != nil {
-			return fmt.Errorf("session %d: %s", n, strings.TrimPrefix(err.Error(), "json: "))
-		}
-		keep(r)
-	}
+	return r.Read(f, keep)
 }
 
 // agentPieces are the files of a directory of sessions, or the one.

@@ -127,9 +127,11 @@ func TestAgentFingerprint(t *testing.T) {
 func TestAgentFiles(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
-		"b.json":  `{"id":"b","block_size":16,` + "\n" + `"requests":[{"t":0,"type":"n","in":2,"out":1}]}`,
-		"a.jsonl": `{"turns":[{"input_tokens":1,"output_tokens":1}]}` + `{"turns":[{"input_tokens":3,"output_tokens":1}]}`,
-		"note":    "no session",
+		"b.json":     `{"id":"b","block_size":16,` + "\n" + `"requests":[{"t":0,"type":"n","in":2,"out":1}]}`,
+		"a.jsonl":    `{"turns":[{"input_tokens":1,"output_tokens":1}]}` + `{"turns":[{"input_tokens":3,"output_tokens":1}]}`,
+		"note":       "no session",
+		"c.jsonl.gz": `{"turns":[{"input_tokens":4,"output_tokens":1}]}`,
+		"note.gz":    "no session",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -140,18 +142,18 @@ func TestAgentFiles(t *testing.T) {
 	for _, r := range everyTurn(mustOpen(t, spec)) {
 		lengths = append(lengths, r.Input)
 	}
-	if !slices.Equal(lengths, []int{1, 3, 2}) {
+	if !slices.Equal(lengths, []int{1, 3, 2, 4}) {
 		t.Error(lengths)
 	}
 	files, err := spec.Files()
-	if err != nil || len(files) != 2 || files[0].Name != "a.jsonl" || files[1].Name != "b.json" {
+	if err != nil || len(files) != 3 || files[0].Name != "a.jsonl" || files[1].Name != "b.json" {
 		t.Error(files, err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "c.json"), []byte(`{"turns":[]} {"turn":[]}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	_, err = Open(spec)
-	if want := "read agents dataset " + dir + ": c.json: session 2: is no session of agents: it has neither turns (perflab's own form) nor requests (WEKA's)"; err == nil || err.Error() != want {
+	if want := "read agents dataset " + dir + ": c.json: session 2: is no session of agents: it has neither turns (perflab's own form) nor requests (WEKA's), nor is it a request of one (session_id and input_tokens_total, TraceLab's)"; err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 }

@@ -111,7 +111,7 @@ func TestNative(t *testing.T) {
 func TestParseErrors(t *testing.T) {
 	for object, message := range map[string]string{
 		`[]`:                                  "is no JSON object",
-		`{"id":"a"}`:                          "is no session of agents: it has neither turns (perflab's own form) nor requests (WEKA's)",
+		`{"id":"a"}`:                          "is no session of agents: it has neither turns (perflab's own form) nor requests (WEKA's), nor is it a request of one (session_id and input_tokens_total, TraceLab's)",
 		`{"turns":[],"requests":[]}`:          "a session has turns (perflab's own form) or requests (WEKA's), not both",
 		`{"turns":[`:                          "it ends inside the JSON object: is the file complete?",
 		`{"turns":[]} 1`:                      "more follows the JSON object",

@@ -5,15 +5,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
-	"strings"
 )
 
 // Read is what was read of one session.
 type Read struct {
 	Session
 	Empty int // requests that were left out because their prompt or answer has no tokens
+
+	// Of TraceLab's rows alone:
+	Undated  int // requests that were left out because nothing says when they were sent
+	Repeated int // rows that were left out because they were there before
+	Joined   int // other sessions that were taken for its agents
 }
 
 // Parse reads one session, a JSON object in perflab's own form or in WEKA's, which is
@@ -44,7 +47,7 @@ func Parse(object []byte) (Read, error) {
 		}
 		s, err = w.session()
 	default:
-		return Read{}, errors.New("is no session of agents: it has neither turns (perflab's own form) nor requests (WEKA's)")
+		return Read{}, errors.New("is no session of agents: it has neither turns (perflab's own form) nor requests (WEKA's), nor is it a request of one (session_id and input_tokens_total, TraceLab's)")
 	}
 	if err != nil {
 		return Read{}, err
@@ -69,7 +72,7 @@ func (s Session) read() (Read, error) {
 		return Read{}, err
 	}
 	s.shareBlocks()
-	return Read{s, all - len(s.Turns)}, nil
+	return Read{Session: s, Empty: all - len(s.Turns)}, nil
 }
 
 // decode reads one JSON object.
@@ -81,11 +84,8 @@ func decode(object []byte, v any, strict bool) error {
 	if strict {
 		dec.DisallowUnknownFields()
 	}
-	switch err := dec.Decode(v); {
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		return errors.New("it ends inside the JSON object: is the file complete?")
-	case err != nil:
-		return errors.New(strings.TrimPrefix(err.Error(), "json: "))
+	if err := dec.Decode(v); err != nil {
+		return errors.New(inWords(err))
 	}
 	if len(bytes.TrimSpace(object[dec.InputOffset():])) > 0 {
 		return errors.New("more follows the JSON object")

@@ -118,10 +118,11 @@ func (s Session) Tokens(from int) (input, output int) {
 }
 
 // without is the session without some turns; what waited for one of them waits
-// for what that one waited for.
+// for what that one waited for, and if it waited for nothing else, its idle time too.
 func (s Session) without(drop func(i int) bool) Session {
 	place := make([]int, len(s.Turns)) // in what is kept
 	instead := make([][]int, len(s.Turns))
+	idle := make([]time.Duration, len(s.Turns))
 	var kept []Turn
 	for i, t := range s.Turns {
 		var after []int
@@ -132,10 +133,13 @@ func (s Session) without(drop func(i int) bool) Session {
 				after = append(after, place[k])
 			}
 		}
+		if len(t.After) == 1 && place[t.After[0]] < 0 {
+			t.Idle += idle[t.After[0]]
+		}
 		slices.Sort(after)
 		after = slices.Compact(after)
 		if drop(i) {
-			place[i], instead[i] = -1, after
+			place[i], instead[i], idle[i] = -1, after, t.Idle
 			continue
 		}
 		place[i] = len(kept)
