@@ -9,7 +9,7 @@ import (
 func aiperf() *client {
 	return &client{
 		name: "aiperf", versions: "0.13.0", example: "aiperf profile", starts: [][]string{{"aiperf", "profile"}},
-		rows:     slices.Concat(aiperfServer(), aiperfLoad(), aiperfData(), aiperfRefused(), aiperfRest()),
+		rows:     slices.Concat(aiperfServer(), aiperfLoad(), aiperfData(), aiperfSessions(), aiperfRefused(), aiperfRest()),
 		settings: plainSettings, finish: finishAIPerf,
 	}
 }
@@ -72,8 +72,7 @@ func aiperfData() []row {
 		{flags: "--public-dataset", to: "--dataset-name sharegpt", fact: "public"},
 		{flags: "--fixed-schedule", to: "--arrival trace", fact: "fixed", bare: true},
 		{flags: "--fixed-schedule-auto-offset", bare: true, kind: unneeded, says: "a trace of perflab begins at its first request"},
-		{flags: "--num-dataset-entries|--num-prompts", kind: unneeded, says: "is how many prompts there are to repeat; perflab makes a new prompt for each request"},
-		{flags: "--dataset-sampling-strategy|--prompt-corpus|--prompt-input-tokens-block-size|--synthetic-input-tokens-block-size|--isl-block-size", kind: unneeded, says: "is of texts to cut prompts from; perflab's are made up"},
+		{flags: "--dataset-sampling-strategy|--prompt-corpus", kind: unneeded, says: "is of texts to cut prompts from; perflab's are made up"},
 		{flags: "--allow-dataset-wrap|--no-allow-dataset-wrap|--force-min-tokens", bare: true, kind: unneeded, says: "perflab asks for exactly the output tokens of a made-up prompt, and repeats no prompt"},
 		{flags: "--conversation-turn-mean|--session-turns-mean", kind: refused, unless: "1",
 			says: "makes conversations: give --dataset-name conversations of perflab bench by hand; its --num-prompts counts conversations, and not their turns"},
@@ -84,13 +83,13 @@ func aiperfData() []row {
 func aiperfRefused() []row {
 	const byHand = "makes a load that perflab does not have: leave it out, or look for one that is like it in perflab bench --help"
 	return []row{
-		{flags: "--conversation-num|--num-conversations|--num-sessions|--conversation-turn-stddev|--session-turns-stddev|--conversation-turn-delay-mean|--session-turn-delay-mean|--conversation-turn-delay-stddev|--session-turn-delay-stddev|--conversation-turn-delay-ratio|--session-delay-ratio|--inter-turn-delay-cap-seconds|--max-idle-gap-cap-seconds|--user-centric-rate|--num-users",
-			kind: refused, unless: "0|0.0", says: "is of conversations: give --dataset-name conversations, --turns and --think-time of perflab bench by hand"},
-		{flags: "--prefill-concurrency|--concurrency-ramp-duration|--prefill-concurrency-ramp-duration|--request-cancellation-rate|--request-cancellation-delay|--seq-dist|--sequence-distribution|--model-selection-strategy|--session-header|--cache-bust|--prompt-batch-size|--batch-size-text|--batch-size|-b|--shared-system-prompt-length|--user-context-prompt-length|--system-prompt|--system-prompt-file|--max-context-length|--trace-session-sample-ratio",
+		{flags: "--conversation-turn-stddev|--session-turns-stddev|--conversation-turn-delay-mean|--session-turn-delay-mean|--conversation-turn-delay-stddev|--session-turn-delay-stddev|--conversation-turn-delay-ratio|--session-delay-ratio|--max-idle-gap-cap-seconds|--user-centric-rate|--num-users",
+			kind: refused, unless: "0|0.0", says: ofConversations},
+		{flags: "--prefill-concurrency|--concurrency-ramp-duration|--prefill-concurrency-ramp-duration|--request-cancellation-rate|--request-cancellation-delay|--seq-dist|--sequence-distribution|--model-selection-strategy|--cache-bust|--prompt-batch-size|--batch-size-text|--batch-size|-b|--shared-system-prompt-length|--user-context-prompt-length|--system-prompt|--system-prompt-file|--max-context-length|--trace-session-sample-ratio",
 			kind: refused, unless: "0|0.0", says: byHand},
 		{flags: "--request-rate-ramp-duration|--request-rate-series", kind: refused, says: "changes the rate over time: give --ramp-up-strategy or --steps of perflab bench by hand"},
 		{flags: "--uuid-and-strip|--apply-chat-template|--ignore-trace-delays|--use-think-time-only|--open-loop-strict|--no-open-loop-replay|--omit-kv-hints|--no-force-min-tokens|--burst-phase-starts|--no-fixed-schedule|--download-video-content|--unsafe-override", bare: true, kind: refused, says: byHand},
-		{flags: "--fixed-schedule-start-offset|--fixed-schedule-end-offset|--synthesis-speedup-ratio|--synthesis-prefix-len-multiplier|--synthesis-prefix-root-multiplier|--synthesis-prompt-len-multiplier|--synthesis-output-len-multiplier|--synthesis-max-isl|--synthesis-max-osl|--replay-speedup|--trajectory-start-min-ratio|--trajectory-start-max-ratio|--trace-idle-gap-cap-seconds|--system-idle-gap-cap-seconds|--hf-subset|--hf-weka-dataset",
+		{flags: "--fixed-schedule-start-offset|--fixed-schedule-end-offset|--synthesis-speedup-ratio|--synthesis-prefix-len-multiplier|--synthesis-prefix-root-multiplier|--synthesis-prompt-len-multiplier|--synthesis-output-len-multiplier|--synthesis-max-isl|--synthesis-max-osl|--replay-speedup|--trajectory-start-min-ratio|--trajectory-start-max-ratio|--system-idle-gap-cap-seconds|--hf-subset|--hf-weka-dataset",
 			kind: refused, unless: "1|1.0", says: "changes a trace before it is sent: write the changed trace to a file"},
 		{flags: "--open-loop-replay", bare: true, kind: unneeded, says: "perflab keeps the times of a trace whatever the server does"},
 		{flags: "--audio-batch-size|--batch-size-audio|--audio-length-mean|--audio-length-stddev|--audio-format|--audio-depths|--audio-sample-rates|--audio-num-channels|--image-width-mean|--image-width-stddev|--image-height-mean|--image-height-stddev|--image-batch-size|--batch-size-image|--image-format|--image-source|--image-source-sampling|--video-batch-size|--batch-size-video|--video-duration|--video-fps|--video-width|--video-height|--video-synth-type|--video-format|--video-codec|--video-audio-sample-rate|--video-audio-num-channels|--video-audio-codec|--video-audio-depth",
@@ -157,8 +156,14 @@ func finishAIPerf(d *draft) {
 		d.note("no --streaming", d.client.name+" then takes each answer in one piece; perflab always streams, and so measures TTFT and ITL")
 	}
 	d.aiperfRequest()
-	d.aiperfData()
-	d.aiperfLoad()
+	if d.agents() {
+		d.aiperfAgents()
+		d.aiperfSessionLoad()
+	} else {
+		d.aiperfMadeUp()
+		d.aiperfData()
+		d.aiperfLoad()
+	}
 	d.aiperfGoodput()
 }
 
