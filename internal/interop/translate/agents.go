@@ -12,6 +12,7 @@ func aiperfSessions() []row {
 		{flags: "--conversation-num|--num-conversations|--num-sessions", to: "--num-prompts, of weka_trace and tracelab", fact: "sessions"},
 		{flags: "--inter-turn-delay-cap-seconds", to: "--max-idle, of weka_trace and tracelab", fact: "idle"},
 		{flags: "--trace-idle-gap-cap-seconds", to: "--max-idle, of weka_trace and tracelab", fact: "gap"},
+		{flags: "--no-fixed-schedule", to: "not needed, of weka_trace and tracelab", fact: "unfixed", bare: true},
 		{flags: "--session-header", to: "--session-header, of weka_trace and tracelab", fact: "session-header"},
 		{flags: "--num-dataset-entries|--num-prompts", to: "not needed, of other datasets than weka_trace and tracelab", fact: "entries"},
 		{flags: "--prompt-input-tokens-block-size|--synthetic-input-tokens-block-size|--isl-block-size", to: "not needed, of tracelab 64", fact: "block"},
@@ -33,6 +34,9 @@ func (d *draft) aiperfAgents() {
 	}
 	if d.facts["gap"] != "" {
 		d.note(d.of("gap"), "aiperf shortens the gaps between any two requests of a session, its agents' included; perflab each idle time")
+	}
+	if d.facts["format"] == "tracelab" && d.facts["unfixed"] == "" || d.facts["fixed"] != "" {
+		d.note("no --no-fixed-schedule", "aiperf then begins the sessions at their recorded times, and keeps these within them; perflab begins one when another has ended, and waits for answers and idle times")
 	}
 	if name := d.facts["session-header"]; name != "" {
 		d.set("--session-header", name)
@@ -70,6 +74,9 @@ func (d *draft) aiperfMadeUp() {
 		if v, ok := d.number(fact); d.facts[fact] != "" && (!ok || v != 0) {
 			d.refuse(d.of(fact), ofConversations)
 		}
+	}
+	if d.facts["unfixed"] != "" {
+		d.refuse(d.of("unfixed"), byHand)
 	}
 	if d.facts["session-header"] != "" {
 		d.refuse(d.of("session-header"), ofConversations)

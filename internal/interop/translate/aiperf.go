@@ -79,16 +79,18 @@ func aiperfData() []row {
 	}
 }
 
+// byHand is said of flags of loads that perflab may have in another way.
+const byHand = "makes a load that perflab does not have: leave it out, or look for one that is like it in perflab bench --help"
+
 // aiperfRefused are flags that make another load, or a search.
 func aiperfRefused() []row {
-	const byHand = "makes a load that perflab does not have: leave it out, or look for one that is like it in perflab bench --help"
 	return []row{
 		{flags: "--conversation-turn-stddev|--session-turns-stddev|--conversation-turn-delay-mean|--session-turn-delay-mean|--conversation-turn-delay-stddev|--session-turn-delay-stddev|--conversation-turn-delay-ratio|--session-delay-ratio|--max-idle-gap-cap-seconds|--user-centric-rate|--num-users",
 			kind: refused, unless: "0|0.0", says: ofConversations},
 		{flags: "--prefill-concurrency|--concurrency-ramp-duration|--prefill-concurrency-ramp-duration|--request-cancellation-rate|--request-cancellation-delay|--seq-dist|--sequence-distribution|--model-selection-strategy|--cache-bust|--prompt-batch-size|--batch-size-text|--batch-size|-b|--shared-system-prompt-length|--user-context-prompt-length|--system-prompt|--system-prompt-file|--max-context-length|--trace-session-sample-ratio",
 			kind: refused, unless: "0|0.0", says: byHand},
 		{flags: "--request-rate-ramp-duration|--request-rate-series", kind: refused, says: "changes the rate over time: give --ramp-up-strategy or --steps of perflab bench by hand"},
-		{flags: "--uuid-and-strip|--apply-chat-template|--ignore-trace-delays|--use-think-time-only|--open-loop-strict|--no-open-loop-replay|--omit-kv-hints|--no-force-min-tokens|--burst-phase-starts|--no-fixed-schedule|--download-video-content|--unsafe-override", bare: true, kind: refused, says: byHand},
+		{flags: "--uuid-and-strip|--apply-chat-template|--ignore-trace-delays|--use-think-time-only|--open-loop-strict|--no-open-loop-replay|--omit-kv-hints|--no-force-min-tokens|--burst-phase-starts|--download-video-content|--unsafe-override", bare: true, kind: refused, says: byHand},
 		{flags: "--fixed-schedule-start-offset|--fixed-schedule-end-offset|--synthesis-speedup-ratio|--synthesis-prefix-len-multiplier|--synthesis-prefix-root-multiplier|--synthesis-prompt-len-multiplier|--synthesis-output-len-multiplier|--synthesis-max-isl|--synthesis-max-osl|--replay-speedup|--trajectory-start-min-ratio|--trajectory-start-max-ratio|--system-idle-gap-cap-seconds|--hf-subset|--hf-weka-dataset",
 			kind: refused, unless: "1|1.0", says: "changes a trace before it is sent: write the changed trace to a file"},
 		{flags: "--open-loop-replay", bare: true, kind: unneeded, says: "perflab keeps the times of a trace whatever the server does"},
