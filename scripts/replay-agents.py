@@ -341,9 +341,21 @@ def engines(args, path, form, folder, start):
         "requests of which the engine's usage has other prompt tokens": f"{sum(c != 0 for c in calls)}",
         "sent before what they wait for had ended": column["requests sent before what they wait for had ended"] if not fills else "",
         "sessions at more than one engine": f"{sum(len(w) > 1 for w in where.values())} of {len(where)}, over {len(set.union(*where.values()))} of {len(servers)}",
+        "prompt tokens that earlier ones at the engine had, by the recorded blocks": str(sum(known(s.got, recorded) for s in servers)),
         "prompt tokens that the engine found in its cache": cached(fills + got),
         "by which its counter of prompt tokens grew": f"{counted:.0f}",
     }
+
+
+def known(got, recorded):
+    """Tokens of whole blocks with which a prompt begins as an earlier one did."""
+    ids = {t.out: (name, t.ids) for name, turns in recorded.items() for t in turns}
+    seen, n = [], 0
+    for g in sorted(got, key=lambda g: g["at"]):
+        name, mine = ids[g["n"]]
+        n += BLOCK * max((alike(mine, other) for where, other in seen if where == name), default=0)
+        seen.append((name, mine))
+    return n
 
 
 def counter(engine):
