@@ -373,3 +373,22 @@ func TestKeys(t *testing.T) {
 		}
 	}
 }
+
+func TestParseText(t *testing.T) {
+	for text, want := range map[string]string{
+		"vllm serve M -tp 2": "vllm serve M -tp 2",
+		"cat > trtllm.yaml <<'EOF'\nstream_interval: 3\nEOF\ntrtllm-serve M --config trtllm.yaml --port 9":                 "cat > trtllm.yaml <<'EOF'\nstream_interval: 3\nEOF\ntrtllm-serve M --extra_llm_api_options trtllm.yaml --port 9",
+		"\ncat > trtllm.yaml <<'EOF'\r\nstream_interval: 3\r\nEOF\r\ntrtllm-serve M --config trtllm.yaml \\\n --tp_size 2": "cat > trtllm.yaml <<'EOF'\nstream_interval: 3\nEOF\ntrtllm-serve M --tp_size 2 --extra_llm_api_options trtllm.yaml",
+		"cat > other.yaml <<'EOF'\nstream_interval: 3\nEOF\ntrtllm-serve M --config trtllm.yaml":                           "trtllm-serve M --extra_llm_api_options trtllm.yaml",
+	} {
+		c, err := ParseText(text)
+		if err != nil || c.String() != want {
+			t.Errorf("%q:\n%s\n%v", text, c, err)
+		}
+	}
+	for _, text := range []string{"cat > trtllm.yaml", "cat > f <<'EOF'\nx", "cat > trtllm.yaml <<'EOF'\nstream_interval: [\nEOF\ntrtllm-serve M --config trtllm.yaml", "trtllm-serve M | tee"} {
+		if c, err := ParseText(text); err == nil {
+			t.Errorf("%q is %s", text, c)
+		}
+	}
+}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"perflab/internal/engine/nested"
 )
 
 // String is the command as it pastes into a shell, with its environment, and host
@@ -79,7 +81,7 @@ func ParseText(text string) (Command, error) {
 	if err != nil || name == "" || c.FilePath != name {
 		return c, err
 	}
-	tree, err := readYAML(body)
+	tree, err := nested.Read(body)
 	if err != nil {
 		return c, fmt.Errorf("file %s: %w", name, err)
 	}

@@ -3,6 +3,8 @@ package engine
 import (
 	"maps"
 	"slices"
+
+	"perflab/internal/engine/nested"
 )
 
 // Unmodelled lists the given flags that may change figures, or of which nothing is known, and that Resolve
@@ -75,15 +77,15 @@ func unmodelledKeys(engineName string, file map[string]any) (keys []string) {
 
 // heeded reports whether Resolve reads a key of a configuration file.
 func heeded(file map[string]any, key string) bool {
-	padding, _ := at(file, graphPadding)
-	pads, _ := truth(padding)
+	padding, _ := nested.At(file, graphPadding)
+	pads, _ := nested.Truth(padding)
 	switch key {
 	case graphPadding, kvMaxTokens, kvMaxBytes:
 		return true
 	case graphSizes:
 		return pads
 	case chunkPolicy:
-		v, _ := at(file, key)
+		v, _ := nested.At(file, key)
 		return v == "FIRST_COME_FIRST_SERVED"
 	}
 	return false
