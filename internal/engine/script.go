@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"perflab/internal/engine/nested"
+	"perflab/internal/engine/shellwords"
 )
 
 // String is the command as it pastes into a shell, with its environment, and host
@@ -52,7 +53,7 @@ func shellLine(env, argv []string) string {
 	return strings.Join(append(words, Join(argv)), " ")
 }
 
-// Join is words as a shell takes them, which Split takes apart.
+// Join is words as a shell takes them, which shellwords.Split takes apart.
 func Join(words []string) string {
 	quoted := make([]string, len(words))
 	for i, w := range words {
@@ -73,7 +74,7 @@ func Quote(s string) string {
 // before it the file that it names.
 func ParseText(text string) (Command, error) {
 	name, body, rest := hereDocument(text)
-	argv, err := Split(rest)
+	argv, err := shellwords.Split(rest)
 	if err != nil {
 		return Command{}, err
 	}

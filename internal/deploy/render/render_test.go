@@ -17,6 +17,7 @@ import (
 	"perflab/internal/deploy"
 	"perflab/internal/deploy/render"
 	"perflab/internal/engine"
+	"perflab/internal/engine/shellwords"
 	"perflab/internal/engine/cluster"
 	"perflab/internal/test/deploytest"
 )
@@ -31,7 +32,7 @@ const hidden = "hf_AbCdEfGhIjKlMnOpQrSt"
 
 func parsed(t *testing.T, line string) engine.Command {
 	t.Helper()
-	words, err := engine.Split(line)
+	words, err := shellwords.Split(line)
 	if err != nil {
 		t.Fatal(err)
 	}
