@@ -65,12 +65,12 @@ func (s speller) content() (map[string]any, error) {
 		if !ok || value == "" || !s.inFile(p) {
 			continue
 		}
-		if err := trtllmPut(tree, p, value); err != nil {
+		if err := trtllmPut(c, tree, p, value); err != nil {
 			return nil, err
 		}
 	}
 	if p, _ := e.Param(MemoryShare); p != nil && c.Params[MemoryShare] != "" && tree[nested.Section(p.Key)] != nil {
-		if err := trtllmPut(tree, p, c.Params[MemoryShare]); err != nil { // before 1.2 the section drops the flag
+		if err := trtllmPut(c, tree, p, c.Params[MemoryShare]); err != nil { // before 1.2 the section drops the flag
 			return nil, err
 		}
 	}

@@ -248,7 +248,7 @@ func TestUnmodelledFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{"moe_config.backend", "stream_interval", "scheduler_config.capacity_scheduler_policy",
-		"attn_backend", "cuda_graph_config.batch_sizes", "kv_cache_config.host_cache_size", "speculative_config.decoding_type"}
+		"attn_backend", "cuda_graph_config.batch_sizes", "speculative_config.decoding_type"}
 	if d := cmp.Diff(want, c.Unmodelled()); d != "" {
 		t.Error(d)
 	}

@@ -10,8 +10,12 @@ import (
 
 // trtllmPut sets a parameter in the configuration file. A largest graph comes with
 // padding, without which batches between the sizes run without a graph.
-func trtllmPut(tree map[string]any, p *Param, value string) error {
+func trtllmPut(c Command, tree map[string]any, p *Param, value string) error {
 	switch p.Name {
+	case HostCache:
+		bytes, err := c.hostBytes(value)
+		nested.Put(tree, p.Key, bytes)
+		return err
 	case Speculative:
 		return trtllmPutSpec(tree, value)
 	case Eager:
@@ -69,6 +73,9 @@ func trtllmTake(c *Command, e *Engine, tree map[string]any) error {
 			if spelled == text {
 				text = canonical
 			}
+		}
+		if n, ok := nested.Number(value); p.Name == HostCache && ok {
+			text = strconv.FormatFloat(n*float64(c.ranks())/gibibyte, 'f', -1, 64)
 		}
 		c.Params[p.Name] = text
 	}

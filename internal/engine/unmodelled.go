@@ -12,7 +12,7 @@ import (
 func (c Command) Unmodelled() []string {
 	var flags []string
 	c.extras(func(d *Flag, _ []string) {
-		if d.Figures {
+		if d.Figures && !(d.Flag == transfer && c.tiered()) {
 			flags = append(flags, d.Flag)
 		}
 	})
@@ -37,10 +37,10 @@ func (c Command) unmodelledParams() (names []string) {
 	if err != nil {
 		return nil
 	}
-	for _, name := range []string{AttentionDP, MoEBackend, StreamInterval, CapacityPolicy} {
+	for _, name := range []string{AttentionDP, MoEBackend, StreamInterval, CapacityPolicy, HostCacheBackend, HostCachePolicy, CacheEviction} {
 		p, _ := e.Param(name)
 		value := c.Params[name]
-		modelled := name == CapacityPolicy && value != "static_batch"
+		modelled := name == CapacityPolicy && value != "static_batch" || name == HostCachePolicy && value == "write_back"
 		switch {
 		case p == nil || value == "" || value == p.Default || value == "false" || modelled:
 		case (speller{c, e}).inFile(p) || len(p.Flags) == 0:
