@@ -135,7 +135,7 @@ type Accelerator struct {
 	PowerW       float64  `json:"power_w"`
 	Link         string   `json:"link,omitzero"` // what couples up to LinkDevices of them, "" when they are alone
 	LinkDevices  int      `json:"link_devices"`
-	Network      string   `json:"network"` // what couples more
+	Network      string   `json:"network"`            // what couples more
 	HostLink     string   `json:"host_link,omitzero"` // what couples it with the memory of its host, "" where they share one or that is not known
 	// LinkGBs and LinkLatency are those of the device's nearest peers: the link's,
 	// or the network's where a device is alone. A row overrides what was measured on

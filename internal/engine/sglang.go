@@ -66,6 +66,7 @@ func sglangMetrics() map[string][]string {
 		"preemptions":       {"sglang:num_retracted_requests_total", "sglang:num_retracted_reqs_total"},
 		"prefix_queries":    {"sglang:prompt_tokens_total"},
 		"prefix_hits":       {"sglang:cached_tokens_total"},
+		"host_hits":         {"sglang:cached_tokens_total{cache_source=host}+sglang:cached_tokens_total{cache_source=storage}", "sglang:cached_tokens_total{cache_source=host}"},
 		"prefix_share":      {"sglang:cache_hit_rate"},
 		"prompt_tokens":     {"sglang:prompt_tokens_total"},
 		"generation_tokens": {"sglang:generation_tokens_total"},

@@ -58,6 +58,9 @@ func (r *resolver) tiers() {
 // host adds a tier in the memory of the host.
 func (r *resolver) host(bytes float64, t Tier) {
 	t.Name, t.Bytes, t.GBs = HostTier, int64(min(bytes, 1<<60)), r.cfg.GPU.HostCoupling().GBs
+	if r.cfg.GPU.Platform == arch.CPU { // a copy reads and writes one memory
+		t.GBs = r.cfg.GPU.BandwidthGBs / 2
+	}
 	r.cfg.Tiers = append(r.cfg.Tiers, t)
 }
 

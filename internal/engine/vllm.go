@@ -62,6 +62,8 @@ func vllmMetrics() map[string][]string {
 		"preemptions":       {"vllm:num_preemptions_total"},
 		"prefix_queries":    {"vllm:prefix_cache_queries_total", "vllm:gpu_prefix_cache_queries_total"},
 		"prefix_hits":       {"vllm:prefix_cache_hits_total", "vllm:gpu_prefix_cache_hits_total"},
+		"host_queries":      {"vllm:external_prefix_cache_queries_total"},
+		"host_hits":         {"vllm:external_prefix_cache_hits_total"},
 		"prompt_tokens":     {"vllm:prompt_tokens_total"},
 		"generation_tokens": {"vllm:generation_tokens_total"},
 		"finished":          {"vllm:request_success_total"},

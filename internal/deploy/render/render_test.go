@@ -17,8 +17,8 @@ import (
 	"perflab/internal/deploy"
 	"perflab/internal/deploy/render"
 	"perflab/internal/engine"
-	"perflab/internal/engine/shellwords"
 	"perflab/internal/engine/cluster"
+	"perflab/internal/engine/shellwords"
 	"perflab/internal/test/deploytest"
 )
 
