@@ -88,6 +88,8 @@ var tests = map[string]map[string]string{
 	"candidate":           {"stat": "random configurations"},
 	"draft":               {"deploy/docker": "a machine whose containers get GPUs", "version": "machines of other systems"},
 	"deploy/docker":       {"engine/cluster": "plans over several machines"},
+	"deploy/render":       {"engine/shellwords": "lines that were rendered are taken apart"},
+	"engine/cluster":      {"engine/shellwords": "commands of cases are written as lines"},
 	"engine":              {"engine/logs": "the line of a rejection is found in a log"},
 	"fleet/node":          {"lab": "a study over nodes", "study": "and its file", "outcome": "what it found", "tune": "its journal", "generator": "who sent a load", "engine": "the flags of the engine that stands in", "deploy/docker": "containers of its agents"},
 	"fleet/clock":         {"stat": "random networks"},
@@ -125,7 +127,7 @@ var tests = map[string]map[string]string{
 // other may, and no dependency is absent here. A nil list stands for the tests
 // and the test kits.
 var modules = map[string][]string{
-	"go.yaml.in/yaml/v4":                       {"study", "engine", "deploy/render", "deploy/kube", "web/allow"},
+	"go.yaml.in/yaml/v4":                       {"study", "engine/nested", "deploy/render", "deploy/kube", "web/allow"},
 	"github.com/invopop/jsonschema":            nil,
 	"github.com/spf13/cobra":                   {"cli", "cli/console", "cli/library", "cli/machines", "cli/measure", "cli/plan", "cli/read", "perflab/scripts/release"},
 	"github.com/spf13/pflag":                   {"cli", "cli/console", "cli/flagset", "cli/library", "cli/machines", "cli/measure", "cli/plan", "cli/read"},

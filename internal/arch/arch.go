@@ -135,13 +135,17 @@ type Accelerator struct {
 	PowerW       float64  `json:"power_w"`
 	Link         string   `json:"link,omitzero"` // what couples up to LinkDevices of them, "" when they are alone
 	LinkDevices  int      `json:"link_devices"`
-	Network      string   `json:"network"` // what couples more
+	Network      string   `json:"network"`            // what couples more
+	HostLink     string   `json:"host_link,omitzero"` // what couples it with the memory of its host, "" where they share one or that is not known
 	// LinkGBs and LinkLatency are those of the device's nearest peers: the link's,
 	// or the network's where a device is alone. A row overrides what was measured on
 	// that device.
 	LinkGBs     float64 `json:"link_gbs,omitzero"`
 	LinkLatency float64 `json:"link_latency_us,omitzero"`
 	Source      string  `json:"source"`
+	// HostGiB is the memory of all hosts that the devices of a study are in, where that was
+	// said; no row of a list has it.
+	HostGiB float64 `json:"-"`
 }
 
 // Link is what devices exchange data over.

@@ -227,6 +227,11 @@ func TestCoupling(t *testing.T) {
 			t.Errorf("%d x %s: %+v, want %s with %v GB/s and %v us", tt.n, tt.device, l, tt.link, tt.gbs, tt.latency)
 		}
 	}
+	for device, want := range map[string]float64{"a100-sxm-80": 32, "h100-sxm": 64, "gh200": 450, "gb10": 0, "xeon-8480": 0} {
+		if a, err := LookupAccelerator(device); err != nil || a.HostCoupling().GBs != want {
+			t.Errorf("%s is coupled with its host's memory by %+v, want %v GB/s: %v", device, a.HostCoupling(), want, err)
+		}
+	}
 	if a, _ := LookupAccelerator("gb10"); a.LinkGBs != 25 || a.LinkLatency != 50 {
 		t.Errorf("the peers of a device that is alone are over the network: %v GB/s, %v us", a.LinkGBs, a.LinkLatency)
 	}

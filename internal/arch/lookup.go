@@ -117,6 +117,16 @@ func (a Accelerator) Coupling(n int) Link {
 	return l
 }
 
+// HostCoupling is the link to the memory of the device's host; empty where there is none,
+// or nothing is known of it.
+func (a Accelerator) HostCoupling() Link {
+	l, err := LookupLink(a.HostLink)
+	if err != nil {
+		return Link{}
+	}
+	return l
+}
+
 // LookupLink finds a known link by its short name, in any case.
 func LookupLink(name string) (Link, error) {
 	var names []string

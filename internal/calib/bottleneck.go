@@ -37,13 +37,14 @@ const (
 	Elementwise = "elementwise"
 	Host        = "host"
 	Drafting    = "drafting"
+	Fetching    = "fetching"
 )
 
 // Bottlenecks lists their names, those of a replica of several engines first.
 var Bottlenecks = []string{
 	PrefillEngines, DecodeEngines, KVTransfer,
 	OfferedLoad, FrontEnd, KVBlocks, RunLimit, StepTokens,
-	Weights, Arithmetic, ExpertReads, Experts, KVReads, Attention, Collectives, Elementwise, Host, Drafting,
+	Weights, Arithmetic, ExpertReads, Experts, KVReads, Attention, Collectives, Elementwise, Host, Drafting, Fetching,
 }
 
 // Shares of the time from which something is named as what holds the load back.
@@ -77,6 +78,7 @@ func terms(t sim.Times) []term {
 		{Elementwise, "elementwise work", t.Elementwise, false},
 		{Host, "host work between kernels", t.Host, true},
 		{Drafting, "drafting tokens", t.Drafting, false},
+		{Fetching, "copying KV blocks from and to the host", t.Fetching, false},
 	}
 }
 
@@ -218,6 +220,8 @@ func (r *loadedRun) help(name string, fixed float64) string {
 		return "tp does not split it: further replicas do"
 	case Drafting:
 		return "Draft fewer tokens, or none at this batch size"
+	case Fetching:
+		return "An FP8 KV cache (kv_cache_dtype=fp8) halves what is copied; more devices share it"
 	}
 	if cfg.GraphMax == 0 {
 		return "Captured graphs (enforce_eager off) save most of it; a larger batch shares it"

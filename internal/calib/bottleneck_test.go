@@ -56,6 +56,7 @@ func TestBottleneck(t *testing.T) {
 		{Elementwise, vllm, 0, sim.Stats{Times: sim.Times{Elementwise: 9 * s, Weights: s}}, 0.9, []string{"replicas"}, nil},
 		{Host, vllm, 0, sim.Stats{Times: sim.Times{Host: 9 * s, Weights: s}}, 0.9, []string{"larger batch"}, []string{"enforce_eager"}},
 		{Host, with(func(c *engine.Config) { c.GraphMax = 0 }), 0, sim.Stats{Times: sim.Times{Host: 9 * s, Weights: s}}, 0.9, []string{"enforce_eager"}, nil},
+		{Fetching, vllm, 0, sim.Stats{Times: sim.Times{Fetching: 9 * s, Weights: s}}, 0.9, []string{"KV blocks from and to the host", "FP8 KV cache"}, nil},
 		{Drafting, vllm, 0, sim.Stats{Times: sim.Times{Drafting: 9 * s, Weights: s}}, 0.9, []string{"Draft fewer"}, nil},
 		{"", vllm, 0, sim.Stats{}, 0, nil, nil},
 	} {

@@ -192,6 +192,7 @@ func (e *Envelope) add(o *Observation) {
 	}
 	e.Speculation = e.Speculation || c.SpecTokens > 0
 	e.Disaggregated = e.Disaggregated || c.Prefills > 0
+	e.Tiered = e.Tiered || len(c.Tiers) > 0
 }
 
 // widened is the span with v in it; a span from 0 to 0 is none.

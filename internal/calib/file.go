@@ -43,4 +43,5 @@ type Envelope struct {
 	Burst         [2]int     `json:"burst"`  // requests sent at once; 0, 0: none
 	Speculation   bool       `json:"speculation,omitempty"`
 	Disaggregated bool       `json:"disaggregated,omitempty"` // replicas of prefill and decode engines
+	Tiered        bool       `json:"tiered,omitempty"`        // memories that keep what the devices' KV caches give up
 }

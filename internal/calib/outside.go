@@ -62,6 +62,9 @@ func (a *predictor) extrapolations() []extrapolation {
 	if a.Config.Prefills > 0 && !e.Disaggregated {
 		c.widens(outsideEnvelope, "No run of separate prefill and decode engines is in the calibration: what moving KV caches and the router cost is assumed")
 	}
+	if len(a.Config.Tiers) > 0 && !e.Tiered {
+		c.widens(outsideEnvelope, "No run with a host cache is in the calibration: what it costs to fetch KV blocks is assumed")
+	}
 	c.load()
 	return c.found
 }
@@ -117,6 +120,7 @@ func (c *coverage) envelope() (e Envelope, ok bool) {
 		e.Burst = span(e.Burst, x.Burst)
 		e.Speculation = e.Speculation || x.Speculation
 		e.Disaggregated = e.Disaggregated || x.Disaggregated
+		e.Tiered = e.Tiered || x.Tiered
 	}
 	return e, ok
 }

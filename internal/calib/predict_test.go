@@ -136,6 +136,11 @@ func TestReplicas(t *testing.T) {
 	if got := a.With(a).Pools; got.Prefill.Busy != 2 || got.Decode.Busy != 2 || got.Elapsed != 1 {
 		t.Errorf("%+v", got)
 	}
+	for f, x := range reflect.ValueOf(a.With(a).Tiers[0]).Fields() {
+		if x.CanInt() && x.Int() != 2 {
+			t.Errorf("%s is %d of two tiers", f.Name, x.Int())
+		}
+	}
 	if got := a.With(a); got.Times.Drafting != 2 || got.Waits.Idle != 2 || got.Busy != 2 || got.PeakKV != 1 {
 		t.Errorf("%+v", got)
 	}
@@ -145,6 +150,11 @@ func TestReplicas(t *testing.T) {
 func fill(v reflect.Value) {
 	for _, f := range v.Fields() {
 		switch {
+		case f.Kind() == reflect.Slice: // of tiers
+			f.Set(reflect.MakeSlice(f.Type(), 1, 1))
+			fill(f.Index(0))
+		case f.Kind() == reflect.String:
+			f.SetString("x")
 		case f.Kind() == reflect.Pointer: // of a group, which is filled by itself
 		case f.Kind() == reflect.Struct:
 			fill(f)

@@ -114,7 +114,8 @@ type KVUse struct {
 	Peak        float64 `json:"peak"`        // share of it in use at most
 	Concurrency float64 `json:"concurrency"` // requests of the load's mean length that it holds
 	Preemptions int     `json:"preemptions"`
-	Found       float64 `json:"found"` // share of the prompts' tokens that it held already
+	Found       float64 `json:"found"`            // share of the prompts' tokens that it held already
+	Fetched     float64 `json:"fetched,omitzero"` // and that memory below it held
 }
 
 // kv says what the cache of one replica holds.
@@ -124,6 +125,7 @@ func (a *predictor) kv() KVUse {
 	u := KVUse{Tokens: s.KVBlocks * block, Peak: s.PeakKV, Preemptions: s.Preemptions}
 	if s.PrefixQueries > 0 {
 		u.Found = float64(s.PrefixHits) / float64(s.PrefixQueries)
+		u.Fetched = float64(s.HostHits()) / float64(s.PrefixQueries)
 	}
 	if blocks := cfg.Layout().SeqBlocks(int(math.Ceil(a.facts.input + a.facts.output))); blocks > 0 {
 		u.Concurrency = float64(s.KVBlocks) / float64(blocks)

@@ -224,6 +224,8 @@ func matters(c *engine.Config, name string) bool {
 		return c.TP > 1
 	case "kv_link", "kv_setup", "route":
 		return c.Prefills > 0
+	case "host_link", "host_setup", "disk_rate":
+		return tiered(c, name)
 	case "moe_compute", "moe_bandwidth", "moe_tile", "routing":
 		return c.Model.MoE != nil
 	case "ep_imbalance":

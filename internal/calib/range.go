@@ -201,6 +201,15 @@ func spreadOf(draws []map[string]float64, name string, value float64) drawSpread
 // betweenEngines are constants of what a replica of one engine does not do.
 var betweenEngines = []string{"kv_link", "kv_setup", "route"}
 
+// belowDevices are constants of memories that keep what the devices' KV caches give up.
+var belowDevices = []string{"host_link", "host_setup", "disk_rate"}
+
+// tiered says whether a configuration has the memory that a constant is of.
+func tiered(c *engine.Config, name string) bool {
+	of := map[string]string{"host_link": engine.HostTier, "disk_rate": engine.DiskTier}[name]
+	return slices.ContainsFunc(c.Tiers, func(t engine.Tier) bool { return of == "" || t.Name == of })
+}
+
 // drawConstants draws every constant of a configuration around its value,
 // log-normal and independent, by the spread that is known of it.
 func drawConstants(k *sim.Constants, cfg engine.Config, seed uint64) (*sim.Constants, error) {
@@ -215,7 +224,7 @@ func drawConstants(k *sim.Constants, cfg engine.Config, seed uint64) (*sim.Const
 		of.Format = f
 		s := sim.Set{Accelerator: cfg.GPU.Name, Engine: cfg.Engine, Format: f, Values: map[string]float64{}}
 		for _, name := range k.Names() {
-			if cfg.Prefills == 0 && slices.Contains(betweenEngines, name) {
+			if cfg.Prefills == 0 && slices.Contains(betweenEngines, name) || slices.Contains(belowDevices, name) && !tiered(&cfg, name) {
 				continue
 			}
 			v, sd := k.Value(of, name), k.Spread(of, name)

@@ -22,6 +22,7 @@ type Options struct {
 	GPUs     int
 	Latency  bool // the objective is a latency at a given load, not a throughput
 	Numerics bool // changes of numerics may be tried: something guards the answers
+	Shared   bool // prompts of the workloads begin alike, so that what prefix caches keep matters
 	Longest  int  // tokens of the longest request of the study's workloads; 0: not known
 
 	// Unlaunched: nothing will be started, and only a start shows that memory runs out. So

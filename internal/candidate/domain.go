@@ -112,7 +112,12 @@ func (f catalogue) ladder(e *engine.Engine, name string) []string {
 		if f.shape(e, f.base[modelKey]).gpu.Platform == arch.CPU {
 			return nil
 		}
-	case engine.Disaggregation, engine.PrefixCaching, engine.BlockSize, engine.MaxModelLen, engine.FlashAttention, engine.GPULayers:
+	case engine.HostCache, engine.CacheReuse:
+		if !f.o.Shared {
+			return nil
+		}
+	case engine.Disaggregation, engine.PrefixCaching, engine.BlockSize, engine.MaxModelLen, engine.FlashAttention, engine.GPULayers,
+		engine.HostCacheRatio, engine.HostCachePolicy, engine.HostCacheBackend, engine.CacheEviction, engine.SlotSimilarity:
 		return nil // never worth it, or not ours to choose: tried where the study lists it
 	}
 	return slices.DeleteFunc(slices.Clone(p.Ladder), func(v string) bool { return v == p.Default })

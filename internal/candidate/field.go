@@ -306,6 +306,7 @@ func (p plan) value(name string) string {
 // unfelt are parameters that a resolved configuration does not show.
 var unfelt = []string{
 	engine.PerfMode, engine.MoEBackend, engine.StreamInterval, engine.AttentionDP, engine.Quantization, engine.KVDtype,
+	engine.HostCacheBackend, engine.CacheEviction,
 }
 
 // changes reports whether another value of a parameter makes a difference, as far as

@@ -25,6 +25,7 @@ const (
 	hotHost    = 0.85  // use of the processors from which they hold the engine up
 	badGuess   = 0.4   // share of guesses accepted under which fewer should be made
 	sureHit    = 0.8   // share above which more should be
+	missedHits = 0.1   // share of prompt tokens that could have been found and were not, from which a larger cache is worth a launch
 	leastBatch = 512   // tokens of a step, under which devices idle
 	mostBatch  = 32768 // and over which activations take the memory
 	crowd      = 64    // requests of a copy from which guessing costs more than it brings
@@ -62,6 +63,7 @@ func (f *Field) Moves(c tune.Config, figures map[string]float64, missed []string
 		m.gaps()
 	}
 	m.memory()
+	m.reuse()
 	m.prompts(about(missed, "ttft", "ttfa"), gaps)
 	if !gaps {
 		m.limit()

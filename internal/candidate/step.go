@@ -18,12 +18,12 @@ import (
 // launch, and are tried only where the study lists values.
 var (
 	forThroughput = []string{
-		engine.MaxNumSeqs, engine.MemoryShare, engine.MaxBatched, engine.GraphMax, engine.Speculative, engine.ChunkedPrefill,
+		engine.MaxNumSeqs, engine.MemoryShare, engine.MaxBatched, engine.HostCache, engine.GraphMax, engine.Speculative, engine.ChunkedPrefill, engine.CacheReuse,
 		engine.MicroBatch, engine.Threads, engine.ThreadsBatch, engine.Overlap, engine.CapacityPolicy, engine.ExpertParallel,
 		engine.KVDtype, engine.Quantization, engine.PerfMode, engine.MoEBackend,
 	}
 	forLatency = []string{
-		engine.Speculative, engine.GraphMax, engine.Overlap, engine.MaxBatched, engine.PerfMode, engine.MicroBatch, engine.Threads,
+		engine.Speculative, engine.HostCache, engine.GraphMax, engine.Overlap, engine.MaxBatched, engine.CacheReuse, engine.PerfMode, engine.MicroBatch, engine.Threads,
 		engine.ThreadsBatch, engine.ChunkedPrefill, engine.ExpertParallel, engine.MoEBackend, engine.MaxNumSeqs, engine.MemoryShare, engine.KVDtype, engine.Quantization,
 	}
 )
@@ -145,6 +145,17 @@ func (s *steps) ladders() {
 	}
 }
 
+// larger are the rungs of a ladder above a value: more of what costs nothing but memory.
+func (s *steps) larger(ladder []string, have string) (out []string) {
+	x, _ := strconv.ParseFloat(have, 64)
+	for _, text := range ladder {
+		if v, err := strconv.ParseFloat(text, 64); err == nil && v > x && x >= 0 { // below 0 there is no limit
+			out = append(out, text)
+		}
+	}
+	return out
+}
+
 func joined(narrow map[string][]string) map[string]string {
 	out := map[string]string{}
 	for name, values := range narrow {
@@ -226,6 +237,10 @@ func (s *steps) around(e *engine.Engine, p *engine.Param) []string {
 		}
 	case engine.CapacityPolicy, engine.PerfMode:
 		return p.Ladder
+	case engine.HostCache, engine.CacheReuse:
+		if s.f.o.Shared {
+			return s.larger(p.Ladder, have)
+		}
 	case engine.MoEBackend:
 		if s.f.o.Numerics && s.p.cfg.Model.MoE != nil {
 			return p.Ladder

@@ -11,7 +11,8 @@ import (
 func TestCatalogue(t *testing.T) {
 	names := []string{TP, PP, DP, ExpertParallel, MaxNumSeqs, MaxBatched, MaxModelLen, MemoryShare, KVDtype, Quantization, PrefixCaching,
 		ChunkedPrefill, Speculative, GraphMax, Eager, PerfMode, BlockSize, AttentionDP, MoEBackend, StreamInterval, Overlap, CapacityPolicy,
-		MicroBatch, ContextSize, Threads, ThreadsBatch, FlashAttention, GPULayers, Disaggregation}
+		MicroBatch, ContextSize, Threads, ThreadsBatch, FlashAttention, GPULayers, HostCache, HostCacheRatio, HostCachePolicy, HostCacheBackend, CacheEviction,
+		CacheReuse, SlotSimilarity, Disaggregation}
 	for _, e := range All() {
 		table := flagTables()[e.Name]
 		for _, name := range names {

@@ -99,6 +99,10 @@ func (s speller) spell(p *Param, value string) ([]string, error) {
 			return nil, err
 		}
 		return specArgs(s.engine.Name, guess)
+	case p.Name == HostCache && len(p.Flags) > 0:
+		return s.hostArgs(p, value)
+	case p.Name == HostCacheRatio && s.Params[HostCache] == "" && len(p.Flags) > 0:
+		return []string{hierarchical, p.Flags[0], value}, nil
 	case s.engine.cli.plain:
 		return s.llamacppSpell(p, value)
 	case p.Kind == Bool && !p.Ranks:

@@ -32,35 +32,42 @@ import "perflab/internal/arch"
 // Canonical parameter names, the same for every engine. A study file and the
 // tuner speak these; each engine's Param says how it spells them.
 const (
-	TP             = "tp"
-	PP             = "pp"
-	DP             = "dp"
-	ExpertParallel = "expert_parallel"        // bool; SGLang and TensorRT-LLM: ep_size = tp
-	MaxNumSeqs     = "max_num_seqs"           // running requests at once
-	MaxBatched     = "max_num_batched_tokens" // tokens per step (SGLang: chunked prefill size)
-	MaxModelLen    = "max_model_len"
-	MemoryShare    = "gpu_memory_utilization" // share of device memory, in the engine's own meaning
-	KVDtype        = "kv_cache_dtype"         // auto, fp8
-	Quantization   = "quantization"
-	PrefixCaching  = "prefix_caching"  // bool
-	ChunkedPrefill = "chunked_prefill" // bool
-	Speculative    = "speculative"     // "METHOD:K", e.g. "mtp:1", "eagle3:3"
-	GraphMax       = "max_cudagraph_capture_size"
-	Eager          = "enforce_eager" // bool
-	PerfMode       = "performance_mode"
-	BlockSize      = "block_size"
-	AttentionDP    = "attention_dp"       // bool; each rank attends to sequences of its own, experts are shared
-	MoEBackend     = "moe_backend"        // kernels of the routed experts, by the engine's own name
-	StreamInterval = "stream_interval"    // tokens between messages of a stream
-	Overlap        = "overlap_scheduling" // bool; a step is scheduled while the one before it runs
-	CapacityPolicy = "capacity_policy"    // TensorRT-LLM: guaranteed_no_evict, max_utilization
-	MicroBatch     = "micro_batch"        // tokens computed at once, of those of a step (llama.cpp)
-	ContextSize    = "context_size"       // tokens of all slots together (llama.cpp)
-	Threads        = "threads"            // that generate (llama.cpp)
-	ThreadsBatch   = "threads_batch"      // that compute prompts (llama.cpp)
-	FlashAttention = "flash_attention"    // on, off, auto (llama.cpp)
-	GPULayers      = "gpu_layers"         // layers on GPUs, of a model that is else on the CPU (llama.cpp)
-	Disaggregation = "disaggregation"     // prefill and decode engines of a replica, "2:1"; "none": each engine does both
+	TP               = "tp"
+	PP               = "pp"
+	DP               = "dp"
+	ExpertParallel   = "expert_parallel"        // bool; SGLang and TensorRT-LLM: ep_size = tp
+	MaxNumSeqs       = "max_num_seqs"           // running requests at once
+	MaxBatched       = "max_num_batched_tokens" // tokens per step (SGLang: chunked prefill size)
+	MaxModelLen      = "max_model_len"
+	MemoryShare      = "gpu_memory_utilization" // share of device memory, in the engine's own meaning
+	KVDtype          = "kv_cache_dtype"         // auto, fp8
+	Quantization     = "quantization"
+	PrefixCaching    = "prefix_caching"  // bool
+	ChunkedPrefill   = "chunked_prefill" // bool
+	Speculative      = "speculative"     // "METHOD:K", e.g. "mtp:1", "eagle3:3"
+	GraphMax         = "max_cudagraph_capture_size"
+	Eager            = "enforce_eager" // bool
+	PerfMode         = "performance_mode"
+	BlockSize        = "block_size"
+	AttentionDP      = "attention_dp"       // bool; each rank attends to sequences of its own, experts are shared
+	MoEBackend       = "moe_backend"        // kernels of the routed experts, by the engine's own name
+	StreamInterval   = "stream_interval"    // tokens between messages of a stream
+	Overlap          = "overlap_scheduling" // bool; a step is scheduled while the one before it runs
+	CapacityPolicy   = "capacity_policy"    // TensorRT-LLM: guaranteed_no_evict, max_utilization
+	MicroBatch       = "micro_batch"        // tokens computed at once, of those of a step (llama.cpp)
+	ContextSize      = "context_size"       // tokens of all slots together (llama.cpp)
+	Threads          = "threads"            // that generate (llama.cpp)
+	ThreadsBatch     = "threads_batch"      // that compute prompts (llama.cpp)
+	FlashAttention   = "flash_attention"    // on, off, auto (llama.cpp)
+	GPULayers        = "gpu_layers"         // layers on GPUs, of a model that is else on the CPU (llama.cpp)
+	HostCache        = "host_cache"         // GiB of host memory for KV that devices give up, of all ranks of a copy; SGLang counts GB
+	HostCacheRatio   = "host_cache_ratio"   // the same over the devices' KV cache (SGLang)
+	HostCachePolicy  = "host_cache_policy"  // when KV is written there (SGLang)
+	HostCacheBackend = "host_cache_backend" // what keeps it (vLLM): native, lmcache
+	CacheEviction    = "cache_eviction"     // which prefixes are given up first (SGLang)
+	CacheReuse       = "cache_reuse"        // tokens of a moved piece that are worth reusing (llama.cpp)
+	SlotSimilarity   = "slot_similarity"    // share of a prompt that must agree with a slot's (llama.cpp)
+	Disaggregation   = "disaggregation"     // prefill and decode engines of a replica, "2:1"; "none": each engine does both
 )
 
 // Command is one engine's serving command, taken apart. Parse and Argv are
@@ -111,6 +118,7 @@ type Config struct {
 	KVSpace       int64   // bytes of KV cache on a rank as given, 0 for what MemoryShare leaves
 	Block         int     // tokens per KV block
 	Prefix        bool    // prefix cache
+	Tiers         []Tier  // what keeps blocks that the devices give up, the nearest first
 	Chunks        bool    // layers that attend in chunks give up the blocks behind their chunk (vLLM)
 	Chunked       bool    // chunked prefill
 	Reserve       bool    // a request is admitted only with room for all its tokens (TensorRT-LLM)

@@ -3,6 +3,8 @@ package engine
 import (
 	"fmt"
 	"maps"
+
+	"perflab/internal/engine/nested"
 )
 
 // File is a small text that an engine reads when it starts.
@@ -21,7 +23,7 @@ func (c Command) Files() []File {
 	if err != nil || len(tree) == 0 {
 		return nil
 	}
-	return []File{{e.file.name, writeYAML(tree)}}
+	return []File{{e.file.name, nested.Write(tree)}}
 }
 
 // inFile reports whether the parameter is set by the configuration file: the command
@@ -52,7 +54,7 @@ func (s speller) content() (map[string]any, error) {
 	if c.FilePath != "" {
 		return nil, nil // its content is not ours to write
 	}
-	copied, err := normal(c.File)
+	copied, err := nested.Normal(c.File)
 	if err != nil {
 		return nil, err
 	}
@@ -63,12 +65,12 @@ func (s speller) content() (map[string]any, error) {
 		if !ok || value == "" || !s.inFile(p) {
 			continue
 		}
-		if err := trtllmPut(tree, p, value); err != nil {
+		if err := trtllmPut(c, tree, p, value); err != nil {
 			return nil, err
 		}
 	}
-	if p, _ := e.Param(MemoryShare); p != nil && c.Params[MemoryShare] != "" && tree[section(p.Key)] != nil {
-		if err := trtllmPut(tree, p, c.Params[MemoryShare]); err != nil { // before 1.2 the section drops the flag
+	if p, _ := e.Param(MemoryShare); p != nil && c.Params[MemoryShare] != "" && tree[nested.Section(p.Key)] != nil {
+		if err := trtllmPut(c, tree, p, c.Params[MemoryShare]); err != nil { // before 1.2 the section drops the flag
 			return nil, err
 		}
 	}
@@ -93,7 +95,7 @@ func (c Command) WithFile(content map[string]any) (Command, error) {
 		}
 		return c, fmt.Errorf("%s takes no configuration file here: use its flags", e.Title)
 	}
-	copied, err := normal(content)
+	copied, err := nested.Normal(content)
 	if err != nil {
 		return c, fmt.Errorf("configuration file: %w", err)
 	}
@@ -105,17 +107,17 @@ func (c Command) WithFile(content map[string]any) (Command, error) {
 	if c.Params == nil {
 		c.Params = map[string]string{}
 	}
-	if rest, err := normal(c.File); err == nil {
+	if rest, err := nested.Normal(c.File); err == nil {
 		c.File = rest.(map[string]any)
 	}
-	if named && tree[section(kvFraction)] != nil && !c.AtLeast("1.2") {
+	if named && tree[nested.Section(kvFraction)] != nil && !c.AtLeast("1.2") {
 		delete(c.Params, MemoryShare) // the whole section replaces what flags said of it
 	}
 	if err := trtllmTake(&c, e, tree); err != nil {
 		return c, err
 	}
-	overlay(c.File, tree)
-	prune(c.File)
+	nested.Overlay(c.File, tree)
+	nested.Prune(c.File)
 	if len(c.File) == 0 {
 		c.File = nil
 	}

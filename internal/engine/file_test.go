@@ -248,7 +248,7 @@ func TestUnmodelledFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{"moe_config.backend", "stream_interval", "scheduler_config.capacity_scheduler_policy",
-		"attn_backend", "cuda_graph_config.batch_sizes", "kv_cache_config.host_cache_size", "speculative_config.decoding_type"}
+		"attn_backend", "cuda_graph_config.batch_sizes", "speculative_config.decoding_type"}
 	if d := cmp.Diff(want, c.Unmodelled()); d != "" {
 		t.Error(d)
 	}
@@ -370,6 +370,25 @@ func TestKeys(t *testing.T) {
 	} {
 		if rej := checkKeys(e, tt.content, ""); (rej == nil) != tt.ok {
 			t.Errorf("%v: %v", tt.content, rej)
+		}
+	}
+}
+
+func TestParseText(t *testing.T) {
+	for text, want := range map[string]string{
+		"vllm serve M -tp 2": "vllm serve M -tp 2",
+		"cat > trtllm.yaml <<'EOF'\nstream_interval: 3\nEOF\ntrtllm-serve M --config trtllm.yaml --port 9":                 "cat > trtllm.yaml <<'EOF'\nstream_interval: 3\nEOF\ntrtllm-serve M --extra_llm_api_options trtllm.yaml --port 9",
+		"\ncat > trtllm.yaml <<'EOF'\r\nstream_interval: 3\r\nEOF\r\ntrtllm-serve M --config trtllm.yaml \\\n --tp_size 2": "cat > trtllm.yaml <<'EOF'\nstream_interval: 3\nEOF\ntrtllm-serve M --tp_size 2 --extra_llm_api_options trtllm.yaml",
+		"cat > other.yaml <<'EOF'\nstream_interval: 3\nEOF\ntrtllm-serve M --config trtllm.yaml":                           "trtllm-serve M --extra_llm_api_options trtllm.yaml",
+	} {
+		c, err := ParseText(text)
+		if err != nil || c.String() != want {
+			t.Errorf("%q:\n%s\n%v", text, c, err)
+		}
+	}
+	for _, text := range []string{"cat > trtllm.yaml", "cat > f <<'EOF'\nx", "cat > trtllm.yaml <<'EOF'\nstream_interval: [\nEOF\ntrtllm-serve M --config trtllm.yaml", "trtllm-serve M | tee"} {
+		if c, err := ParseText(text); err == nil {
+			t.Errorf("%q is %s", text, c)
 		}
 	}
 }

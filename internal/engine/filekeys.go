@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"perflab/internal/engine/nested"
 )
 
 // keyTables maps an engine's name to the keys and sections of its file. A section, which
@@ -20,7 +22,7 @@ var keyTables = sync.OnceValue(func() map[string]map[string]*Flag {
 			table[keys[i].Flag] = &keys[i]
 		}
 		for i := range keys {
-			if s := section(keys[i].Flag); s != keys[i].Flag && (table[s] == nil || !table[s].Open) {
+			if s := nested.Section(keys[i].Flag); s != keys[i].Flag && (table[s] == nil || !table[s].Open) {
 				table[s] = nil
 			}
 		}
@@ -38,14 +40,14 @@ func checkKeys(e *Engine, tree map[string]any, under string) *Rejection {
 		problem := ""
 		switch {
 		case !known:
-			problem = fmt.Sprintf("Extra inputs are not permitted [type=extra_forbidden, input_value=%s]", flow(value))
+			problem = fmt.Sprintf("Extra inputs are not permitted [type=extra_forbidden, input_value=%s]", nested.Flow(value))
 		case value == nil:
 		case def == nil && isMap:
 			if rej := checkKeys(e, below, key+"."); rej != nil {
 				return rej
 			}
 		case def == nil:
-			problem = fmt.Sprintf("Input should be a valid dictionary [input_value=%s]", flow(value))
+			problem = fmt.Sprintf("Input should be a valid dictionary [input_value=%s]", nested.Flow(value))
 		default:
 			problem = def.misfit(value)
 		}
@@ -70,7 +72,7 @@ func keyRejection(e *Engine, key, problem string) *Rejection {
 func (f *Flag) misfit(value any) string {
 	text, isText := value.(string)
 	bad := func(kind string) string {
-		return fmt.Sprintf("Input should be a valid %s [input_value=%s]", kind, flow(value))
+		return fmt.Sprintf("Input should be a valid %s [input_value=%s]", kind, nested.Flow(value))
 	}
 	switch f.Kind {
 	case Int:
@@ -80,11 +82,11 @@ func (f *Flag) misfit(value any) string {
 			return bad("integer")
 		}
 	case Float:
-		if _, ok := number(value); !ok {
+		if _, ok := nested.Number(value); !ok {
 			return bad("number")
 		}
 	case Bool:
-		if _, ok := truth(value); !ok {
+		if _, ok := nested.Truth(value); !ok {
 			return bad("boolean")
 		}
 	case String:
@@ -96,11 +98,11 @@ func (f *Flag) misfit(value any) string {
 			return bad("list")
 		}
 	case Choice:
-		switch known := slices.Contains(f.Choices, scalarText(value)); {
+		switch known := slices.Contains(f.Choices, nested.Text(value)); {
 		case f.Open && !known && !isText:
 			return bad("string")
 		case !f.Open && !known:
-			return fmt.Sprintf("Input should be '%s' [input_value=%s]", strings.Join(f.Choices, "', '"), flow(value))
+			return fmt.Sprintf("Input should be '%s' [input_value=%s]", strings.Join(f.Choices, "', '"), nested.Flow(value))
 		}
 	}
 	return ""
@@ -108,7 +110,7 @@ func (f *Flag) misfit(value any) string {
 
 // isDefault reports whether a value is what the key has anyway.
 func (f *Flag) isDefault(value any) bool {
-	have, ok := number(value)
+	have, ok := nested.Number(value)
 	want, err := strconv.ParseFloat(f.Default, 64)
-	return scalarText(value) == f.Default || ok && err == nil && have == want
+	return nested.Text(value) == f.Default || ok && err == nil && have == want
 }

@@ -14,8 +14,8 @@ import (
 // which the engines do.
 func (r *resolver) flagRules() *Rejection {
 	for _, rule := range map[string][]func(*resolver) *Rejection{
-		"vllm":   {noExpertsRule, balanceRule, dualBatchRule, partialsRule, asyncRule, draftRanksRule, tellingRule},
-		"sglang": {backendRule, treeRule, pipelineRule, twoBatchRule, ngramRule},
+		"vllm":   {noExpertsRule, balanceRule, dualBatchRule, partialsRule, asyncRule, draftRanksRule, tellingRule, offloadRule},
+		"sglang": {backendRule, treeRule, pipelineRule, twoBatchRule, ngramRule, radixRule},
 		"trtllm": {moeRanksRule},
 	}[r.cfg.Engine] {
 		if rej := rule(r); rej != nil {

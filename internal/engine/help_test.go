@@ -150,7 +150,7 @@ func TestMisses(t *testing.T) {
 			"ambiguous option: --cuda-graph-max-bs could match --cuda-graph-max-bs-decode, --cuda-graph-max-bs-prefill"},
 		{"", "--cuda-graph-max-bs", sg + "--cuda-graph-max-bs-decode 512", "--cuda-graph-max-bs-decode (max_cudagraph_capture_size) is not in this SGLang: write --cuda-graph-max-bs", "unrecognized arguments"},
 		{"", "--pp-size --pp-max-micro-batch-size", sg + "--pp 2", "--pp (pp) is not in this SGLang: write --pp-size", "ambiguous option: --pp could match --pp-max-micro-batch-size, --pp-size"},
-		{"", "--hicache-size-a --hicache-size-b", sg + "--hicache-size 2", "--hicache-size is not in this SGLang: it could mean --hicache-size-a or --hicache-size-b", ""},
+		{"", "--enable-hierarchical-cache --hicache-size-a --hicache-size-b", sg + "--enable-hierarchical-cache --hicache-size 2", "--hicache-size (host_cache) is not in this SGLang: it could mean --hicache-size-a or --hicache-size-b", ""},
 		{"", "--disable-radix-cache", sg + "--disable-radix-cache", "", ""},
 		{"", "", "trtllm-serve M --max_batch_size 8 --free_gpu_memory_fraction 0.8", "--free_gpu_memory_fraction (gpu_memory_utilization) is not in this TensorRT-LLM: write --kv_cache_free_gpu_memory_fraction", "No such option"},
 		{"", "", "trtllm-serve M --max_batch_size 8 --kv_cache_free_gpu_memory_fraction 0.8", "", ""},

@@ -141,6 +141,7 @@ func (p *parser) finishPlain() error {
 	if p.cmd.Model == "" {
 		return fmt.Errorf("the command names no model: give -m FILE.gguf or -hf REPOSITORY; without one llama-server hands requests on to others, which is not measured here")
 	}
+	p.hostCache()
 	k, v := p.spec["--cache-type-k"], p.spec["--cache-type-v"]
 	if k != "" && k == v {
 		p.put(KVDtype, k)

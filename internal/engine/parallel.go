@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+
+	"perflab/internal/engine/nested"
 )
 
 // further reads flags without a canonical name that rules depend on.
@@ -12,8 +14,8 @@ func (r *resolver) further() {
 	c.AttentionDP, c.ContextP = 1, 1
 	c.Interval = r.int(StreamInterval, 1)
 	format, _ := r.cmd.extra("--load-format")
-	if v, ok := at(r.cmd.File, "load_format"); ok {
-		format = scalarText(v)
+	if v, ok := nested.At(r.cmd.File, "load_format"); ok {
+		format = nested.Text(v)
 	}
 	c.Dummy = format == "dummy"
 	switch c.Engine {

@@ -3,6 +3,8 @@ package engine
 import (
 	"fmt"
 	"strconv"
+
+	"perflab/internal/engine/nested"
 )
 
 // Kind is how a parameter's value reads.
@@ -151,7 +153,7 @@ func (p *Param) typed(value string) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		return normal(f)
+		return nested.Normal(f)
 	case Bool:
 		return value == "true", nil
 	}

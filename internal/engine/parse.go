@@ -173,6 +173,7 @@ func (p *parser) finish() error {
 	}
 	p.together()
 	p.cmd.settleRanks()
+	p.hostCache()
 	return nil
 }
 

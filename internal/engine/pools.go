@@ -307,6 +307,8 @@ func poolRule(prefill, decode *Config) *Rejection {
 	switch {
 	case wide(prefill) || wide(decode):
 		return reject("prefill and decode engines are laid out with tp (and SGLang's attention_dp) alone: use more engines in place of pp and dp")
+	case len(prefill.Tiers)+len(decode.Tiers) > 0:
+		return reject("prefill and decode engines are laid out without host caches, whose connector would take the place of the one by which they pass KV caches on: leave host_cache out")
 	case prefill.KVBytes != decode.KVBytes:
 		return reject("prefill engines keep %d bytes an element of the KV cache and decode engines %d: give both one kv_cache_dtype", prefill.KVBytes, decode.KVBytes)
 	case prefill.Block != decode.Block:

@@ -82,6 +82,7 @@ func (c Command) resolve(e *Engine, m arch.Model, g arch.Accelerator, gpus int) 
 	}
 	r.space()
 	cfg.align()
+	r.tiers()
 	if r.err != nil {
 		return Config{}, r.err
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"perflab/internal/engine/nested"
 )
 
 // envOf is the value of a variable of the command's environment, "" where it has none.
@@ -114,7 +116,7 @@ func (r *resolver) outside(name, limit, value string) {
 
 // fileNumber is a number of the configuration file, 0 where none is given.
 func (r *resolver) fileNumber(key string) float64 {
-	v, _ := at(r.cmd.File, key)
-	f, _ := number(v)
+	v, _ := nested.At(r.cmd.File, key)
+	f, _ := nested.Number(v)
 	return f
 }

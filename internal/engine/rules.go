@@ -13,7 +13,7 @@ import (
 func rules() []func(c *Config, gpus int) *Rejection {
 	return []func(*Config, int) *Rejection{
 		platformRule, gpuRule, layerRule, dpAttentionRule, contextRule, headRule, kvHeadRule, expertRule, widthRule, fp8BlockRule, quantGroupRule,
-		computeRule, lengthRule, limitRule, pageRule, specRule, graphRule,
+		computeRule, lengthRule, limitRule, pageRule, specRule, graphRule, hostRule,
 	}
 }
 

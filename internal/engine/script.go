@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"perflab/internal/engine/nested"
+	"perflab/internal/engine/shellwords"
 )
 
 // String is the command as it pastes into a shell, with its environment, and host
@@ -50,7 +53,7 @@ func shellLine(env, argv []string) string {
 	return strings.Join(append(words, Join(argv)), " ")
 }
 
-// Join is words as a shell takes them, which Split takes apart.
+// Join is words as a shell takes them, which shellwords.Split takes apart.
 func Join(words []string) string {
 	quoted := make([]string, len(words))
 	for i, w := range words {
@@ -71,7 +74,7 @@ func Quote(s string) string {
 // before it the file that it names.
 func ParseText(text string) (Command, error) {
 	name, body, rest := hereDocument(text)
-	argv, err := Split(rest)
+	argv, err := shellwords.Split(rest)
 	if err != nil {
 		return Command{}, err
 	}
@@ -79,7 +82,7 @@ func ParseText(text string) (Command, error) {
 	if err != nil || name == "" || c.FilePath != name {
 		return c, err
 	}
-	tree, err := readYAML(body)
+	tree, err := nested.Read(body)
 	if err != nil {
 		return c, fmt.Errorf("file %s: %w", name, err)
 	}

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"perflab/internal/engine/shellwords"
 )
 
 func TestSplit(t *testing.T) {
@@ -27,7 +29,7 @@ func TestSplit(t *testing.T) {
 		{"vllm serve $MODEL", nil, "needs a shell"},
 		{"a\nb", nil, "needs a shell"},
 	} {
-		got, err := Split(c.line)
+		got, err := shellwords.Split(c.line)
 		switch {
 		case c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)):
 			t.Errorf("Split(%q) error %v, want %q", c.line, err, c.err)
@@ -46,7 +48,7 @@ func FuzzSplit(f *testing.F) {
 		if strings.Contains(a+b, "\r\n") || !utf8.ValidString(a) || !utf8.ValidString(b) {
 			return
 		}
-		got, err := Split(Quote(a) + " " + Quote(b))
+		got, err := shellwords.Split(Quote(a) + " " + Quote(b))
 		if err != nil || !slices.Equal(got, []string{a, b}) {
 			t.Errorf("Split of %s %s = %q, %v", Quote(a), Quote(b), got, err)
 		}
@@ -55,7 +57,7 @@ func FuzzSplit(f *testing.F) {
 
 // TestLines: a file of commands, one a line.
 func TestLines(t *testing.T) {
-	got := Lines("# two of them\nvllm serve a \\\n  -tp 2\n\n  trtllm-serve b\n")
+	got := shellwords.Lines("# two of them\nvllm serve a \\\n  -tp 2\n\n  trtllm-serve b\n")
 	if want := []string{"vllm serve a    -tp 2", "trtllm-serve b"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}

@@ -45,6 +45,8 @@ func trtllm() *Engine {
 				Ladder: []string{"cutlass", "trtllm", "deepgemm"}, Doc: "Kernels of the routed experts."},
 			{Name: StreamInterval, Key: "stream_interval", Kind: Int, Default: "1", Min: 1, Doc: "Tokens between two messages of a stream."},
 			{Name: Overlap, Key: overlapKey, Kind: Bool, Default: "true", Doc: "Schedules an iteration while the one before it runs."},
+			{Name: HostCache, Key: hostBytesKey, Kind: Float, Default: "0", Ladder: []string{"32", "64", "128"},
+				Doc: "GiB of host memory that keep KV blocks, of all ranks together; the file has bytes of a rank."},
 			{Name: CapacityPolicy, Key: policyKey, Kind: Choice, Default: "guaranteed_no_evict",
 				Spell: uppercase("guaranteed_no_evict", "max_utilization", "static_batch"), Ladder: []string{"max_utilization"},
 				Doc: "guaranteed_no_evict admits a request when all its tokens have room; max_utilization evicts when they have not."},
@@ -87,6 +89,7 @@ const (
 	kvMaxTokens  = "kv_cache_config.max_tokens"
 	kvMaxBytes   = "kv_cache_config.max_gpu_total_bytes"
 	overlapKey   = "disable_overlap_scheduler"
+	hostBytesKey = "kv_cache_config.host_cache_size"
 	kvDtypeKey   = "kv_cache_config.dtype"
 	policyKey    = "scheduler_config.capacity_scheduler_policy"
 	chunkPolicy  = "scheduler_config.context_chunking_policy"

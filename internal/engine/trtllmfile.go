@@ -4,12 +4,18 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+
+	"perflab/internal/engine/nested"
 )
 
 // trtllmPut sets a parameter in the configuration file. A largest graph comes with
 // padding, without which batches between the sizes run without a graph.
-func trtllmPut(tree map[string]any, p *Param, value string) error {
+func trtllmPut(c Command, tree map[string]any, p *Param, value string) error {
 	switch p.Name {
+	case HostCache:
+		bytes, err := c.hostBytes(value)
+		nested.Put(tree, p.Key, bytes)
+		return err
 	case Speculative:
 		return trtllmPutSpec(tree, value)
 	case Eager:
@@ -18,14 +24,14 @@ func trtllmPut(tree map[string]any, p *Param, value string) error {
 		}
 		return nil
 	case Overlap:
-		put(tree, p.Key, value == "false")
+		nested.Put(tree, p.Key, value == "false")
 		return nil
 	case GraphMax:
 		if _, off := tree[graphSection]; off && tree[graphSection] == nil {
 			return nil
 		}
-		if _, said := at(tree, graphPadding); !said {
-			put(tree, graphPadding, true)
+		if _, said := nested.At(tree, graphPadding); !said {
+			nested.Put(tree, graphPadding, true)
 		}
 	}
 	if spelled, ok := p.Spell[value]; ok {
@@ -35,7 +41,7 @@ func trtllmPut(tree map[string]any, p *Param, value string) error {
 	if err != nil {
 		return err
 	}
-	put(tree, p.Key, v)
+	nested.Put(tree, p.Key, v)
 	return nil
 }
 
@@ -50,7 +56,7 @@ func trtllmTake(c *Command, e *Engine, tree map[string]any) error {
 		if p.Key == "" || p.Name == Speculative || p.Name == Eager || p.Name == GraphMax {
 			continue
 		}
-		value, ok := cut(tree, p.Key)
+		value, ok := nested.Cut(tree, p.Key)
 		if !ok {
 			continue
 		}
@@ -58,15 +64,18 @@ func trtllmTake(c *Command, e *Engine, tree map[string]any) error {
 			delete(c.Params, p.Name)
 			continue
 		}
-		text := scalarText(value)
+		text := nested.Text(value)
 		if p.Kind == Bool && !p.Ranks {
-			is, _ := truth(value)
+			is, _ := nested.Truth(value)
 			text = strconv.FormatBool(is != (p.Name == Overlap))
 		}
 		for canonical, spelled := range p.Spell {
 			if spelled == text {
 				text = canonical
 			}
+		}
+		if n, ok := nested.Number(value); p.Name == HostCache && ok {
+			text = strconv.FormatFloat(n*float64(c.ranks())/gibibyte, 'f', -1, 64)
 		}
 		c.Params[p.Name] = text
 	}
@@ -88,17 +97,17 @@ func trtllmTakeGraphs(c *Command, tree map[string]any) {
 		return
 	}
 	delete(c.Params, Eager)
-	size, ok := cut(tree, graphMaxKey)
-	if n, _ := number(size); !ok || n == 0 { // 0 leaves it to the engine
+	size, ok := nested.Cut(tree, graphMaxKey)
+	if n, _ := nested.Number(size); !ok || n == 0 { // 0 leaves it to the engine
 		return
 	}
-	c.Params[GraphMax] = scalarText(size)
-	padding, said := at(tree, graphPadding)
-	if pads, _ := truth(padding); pads {
-		cut(tree, graphPadding)
-		cut(c.File, graphPadding)
+	c.Params[GraphMax] = nested.Text(size)
+	padding, said := nested.At(tree, graphPadding)
+	if pads, _ := nested.Truth(padding); pads {
+		nested.Cut(tree, graphPadding)
+		nested.Cut(c.File, graphPadding)
 	} else if !said {
-		put(tree, graphPadding, false)
+		nested.Put(tree, graphPadding, false)
 	}
 }
 
@@ -125,10 +134,10 @@ func trtllmPutSpec(tree map[string]any, value string) error {
 		if m.ours != s.method || s.raw != "" || s.auto || s.topK > 0 {
 			continue
 		}
-		put(tree, specSection+".decoding_type", m.theirs)
-		put(tree, specSection+"."+m.tokens, s.k)
+		nested.Put(tree, specSection+".decoding_type", m.theirs)
+		nested.Put(tree, specSection+"."+m.tokens, s.k)
 		if s.draft != "" {
-			put(tree, specSection+"."+draftKeys[0], s.draft)
+			nested.Put(tree, specSection+"."+draftKeys[0], s.draft)
 		}
 		return nil
 	}
@@ -149,28 +158,28 @@ func trtllmTakeSpec(c *Command, e *Engine, tree map[string]any) error {
 		delete(tree, specSection)
 		return nil
 	}
-	kind, _ := at(tree, specSection+".decoding_type")
+	kind, _ := nested.At(tree, specSection+".decoding_type")
 	i := slices.IndexFunc(trtllmMethods, func(m struct{ ours, theirs, tokens string }) bool { return m.theirs == kind })
 	if i < 0 {
 		return nil
 	}
 	m := trtllmMethods[i]
-	k, ok := cut(tree, specSection+"."+m.tokens)
+	k, ok := nested.Cut(tree, specSection+"."+m.tokens)
 	if !ok {
-		k, ok = cut(tree, specSection+".max_draft_len") // of MTP, in newer versions
+		k, ok = nested.Cut(tree, specSection+".max_draft_len") // of MTP, in newer versions
 	}
 	if !ok && m.ours == "mtp" {
 		k, ok = 1, true
 	}
-	n, _ := number(k)
+	n, _ := nested.Number(k)
 	if !ok || n < 1 {
 		return keyRejection(e, specSection, fmt.Sprintf("Value error, max_draft_len must be > 0 for %s", m.theirs))
 	}
-	cut(tree, specSection+".decoding_type")
+	nested.Cut(tree, specSection+".decoding_type")
 	s := spec{method: m.ours, k: int(n)}
 	for _, key := range draftKeys {
-		if v, ok := cut(tree, specSection+"."+key); ok && v != nil {
-			s.draft = scalarText(v)
+		if v, ok := nested.Cut(tree, specSection+"."+key); ok && v != nil {
+			s.draft = nested.Text(v)
 		}
 	}
 	c.Params[Speculative] = s.String()

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"perflab/internal/engine/nested"
 )
 
 func resolveTRTLLM(r *resolver) {
@@ -34,11 +36,11 @@ func (r *resolver) graphs() {
 	}
 	c.GraphMax = r.int(GraphMax, 128)
 	var sizes []int
-	if v, ok := at(r.cmd.File, graphSizes); ok && v != nil {
+	if v, ok := nested.At(r.cmd.File, graphSizes); ok && v != nil {
 		for _, x := range v.([]any) {
-			n, ok := number(x)
+			n, ok := nested.Number(x)
 			if !ok || n < 1 {
-				r.outside(graphSizes, "of at least 1", flow(x))
+				r.outside(graphSizes, "of at least 1", nested.Flow(x))
 				return
 			}
 			sizes = append(sizes, int(n))
@@ -53,8 +55,8 @@ func (r *resolver) graphs() {
 		}
 		c.GraphMax = largest
 	}
-	padding, said := at(r.cmd.File, graphPadding)
-	pads, _ := truth(padding)
+	padding, said := nested.At(r.cmd.File, graphPadding)
+	pads, _ := nested.Truth(padding)
 	if !pads && (said || r.text(GraphMax) == "") {
 		return
 	}

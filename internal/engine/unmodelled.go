@@ -3,6 +3,8 @@ package engine
 import (
 	"maps"
 	"slices"
+
+	"perflab/internal/engine/nested"
 )
 
 // Unmodelled lists the given flags that may change figures, or of which nothing is known, and that Resolve
@@ -10,7 +12,7 @@ import (
 func (c Command) Unmodelled() []string {
 	var flags []string
 	c.extras(func(d *Flag, _ []string) {
-		if d.Figures {
+		if d.Figures && !(d.Flag == transfer && c.tiered()) {
 			flags = append(flags, d.Flag)
 		}
 	})
@@ -35,10 +37,10 @@ func (c Command) unmodelledParams() (names []string) {
 	if err != nil {
 		return nil
 	}
-	for _, name := range []string{AttentionDP, MoEBackend, StreamInterval, CapacityPolicy} {
+	for _, name := range []string{AttentionDP, MoEBackend, StreamInterval, CapacityPolicy, HostCacheBackend, HostCachePolicy, CacheEviction} {
 		p, _ := e.Param(name)
 		value := c.Params[name]
-		modelled := name == CapacityPolicy && value != "static_batch"
+		modelled := name == CapacityPolicy && value != "static_batch" || name == HostCachePolicy && value == "write_back"
 		switch {
 		case p == nil || value == "" || value == p.Default || value == "false" || modelled:
 		case (speller{c, e}).inFile(p) || len(p.Flags) == 0:
@@ -75,15 +77,15 @@ func unmodelledKeys(engineName string, file map[string]any) (keys []string) {
 
 // heeded reports whether Resolve reads a key of a configuration file.
 func heeded(file map[string]any, key string) bool {
-	padding, _ := at(file, graphPadding)
-	pads, _ := truth(padding)
+	padding, _ := nested.At(file, graphPadding)
+	pads, _ := nested.Truth(padding)
 	switch key {
 	case graphPadding, kvMaxTokens, kvMaxBytes:
 		return true
 	case graphSizes:
 		return pads
 	case chunkPolicy:
-		v, _ := at(file, key)
+		v, _ := nested.At(file, key)
 		return v == "FIRST_COME_FIRST_SERVED"
 	}
 	return false

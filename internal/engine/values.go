@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"perflab/internal/engine/nested"
 )
 
 // World is how many devices a replica of the command takes: those of its parallelism, of
@@ -52,8 +54,8 @@ func (c Command) parallel() []ranks {
 		all = all[:2] // copies of the attention alone, on the same devices
 	}
 	given := []string{c.Flag("--prefill-context-parallel-size"), c.Flag("--context_parallel_size")}
-	if v, ok := at(c.File, "context_parallel_size"); ok {
-		given = append(given, scalarText(v))
+	if v, ok := nested.At(c.File, "context_parallel_size"); ok {
+		given = append(given, nested.Text(v))
 	}
 	for _, text := range given {
 		if n, err := strconv.Atoi(text); err == nil && n > 1 {

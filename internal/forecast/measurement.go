@@ -179,7 +179,7 @@ func (m *Measurement) serving(otherwise string) (string, error) {
 	return start + h.Model + " " + quoteWords(c), nil
 }
 
-// quoteWords quotes words for engine.Split.
+// quoteWords quotes words for shellwords.Split.
 func quoteWords(line string) string {
 	words := strings.Fields(line)
 	for i, w := range words {

@@ -149,6 +149,8 @@ func gauges() []gaugeRow {
 		{Name: "preemptions", Source: gauge.SourceEngine, Unit: "requests", Counter: true, Doc: "Requests that gave their KV cache up again for lack of room."},
 		{Name: "prefix_queries", Source: gauge.SourceEngine, Unit: "tokens", Counter: true, Doc: "Prompt tokens looked up in the prefix cache."},
 		{Name: "prefix_hits", Source: gauge.SourceEngine, Unit: "tokens", Counter: true, Doc: "Prompt tokens that were found there."},
+		{Name: "host_queries", Source: gauge.SourceEngine, Unit: "tokens", Counter: true, Doc: "Prompt tokens, not found in the devices' cache, that were looked up in what lies below it: a host's memory, a disk, another machine."},
+		{Name: "host_hits", Source: gauge.SourceEngine, Unit: "tokens", Counter: true, Doc: "Prompt tokens that were found there; of vLLM they are not in `prefix_hits`, of SGLang they are."},
 		{Name: "prefix_share", Source: gauge.SourceEngine, Unit: "ratio", Doc: "Share of the prompts found in the prefix cache, over the engine's own span of time."},
 		{Name: "prompt_tokens", Source: gauge.SourceEngine, Unit: "tokens", Counter: true, Doc: "Prompt tokens that the engine took in."},
 		{Name: "generation_tokens", Source: gauge.SourceEngine, Unit: "tokens", Counter: true, Doc: "Tokens that the engine generated."},

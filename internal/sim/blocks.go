@@ -16,6 +16,8 @@ type blockPool struct {
 	// at least. Go's maps take three times as long, which counts where a block is a token.
 	slots   []int32
 	indexed int
+
+	below *tier // is told of content that makes room; nil: nobody is
 }
 
 // block is one block of the cache.
@@ -45,6 +47,9 @@ func (p *blockPool) alloc() int32 {
 		panic("sim: no free KV block")
 	}
 	b := p.unlink(id)
+	if p.below != nil && b.hash != 0 {
+		p.below.spill(b.hash)
+	}
 	if b.hash&1 != 0 {
 		p.forget(b.hash)
 	}
@@ -106,6 +111,19 @@ func (p *blockPool) forget(h uint64) {
 	}
 	p.slots[i] = 0
 	p.indexed--
+}
+
+// drop empties the block published under h, which nobody holds: it is the next to be taken.
+func (p *blockPool) drop(h uint64) {
+	id := p.find(h)
+	if id == 0 {
+		return
+	}
+	b := p.unlink(id)
+	p.forget(h)
+	first := &p.blocks[0]
+	b.hash, b.prev, b.next = 0, 0, first.next
+	p.blocks[first.next].prev, first.next = id, id
 }
 
 // release gives blocks back, the last first, so that the end of a prefix is

@@ -101,6 +101,15 @@ func newCore(cfg engine.Config, o Options) (*Core, error) {
 	c.sched = scheduler{cfg: cfg, stats: &c.stats, kv: kvCache{
 		pool: newBlockPool(blocks), block: cfg.Block, prefix: cfg.Prefix, late: cfg.PrefillOnly, layout: layout,
 	}}
+	if cfg.Prefix {
+		var err error
+		if c.sched.kv.tiers, err = newTiers(cfg, k); err != nil {
+			return nil, err
+		}
+	}
+	if t := c.sched.kv.tiers; t != nil {
+		c.sched.kv.pool.below = t.list[0]
+	}
 	c.policy = &mixed{&c.sched}
 	if cfg.PrefillOnly {
 		c.policy = newSGLang(&c.sched)
@@ -197,6 +206,9 @@ func (c *Core) reset() {
 	c.front = frontEnd{cost: c.front.cost, entry: c.front.entry, serial: c.front.serial}
 	c.now, c.stats, c.peakHeld = 0, Stats{}, 0
 	c.result.Start, c.result.End = -1, 0
+	if t := c.sched.kv.tiers; t != nil {
+		t.reset()
+	}
 }
 
 // Refusal is a job that the engine does not take, in the engine's own words.
@@ -244,8 +256,11 @@ func (c *Core) Cancel(index int) {
 	}
 	delete(c.live, index)
 	s.gone = true
-	if s.phase == inRunning {
+	switch {
+	case s.phase == inRunning:
 		c.sched.remove(s)
+	case s.phase == hasCome && !c.member:
+		c.sched.kv.free(s)
 	}
 }
 
@@ -258,7 +273,11 @@ func (c *Core) Next() (at time.Duration, ok bool) {
 	for c.front.done.len() > 0 && c.front.done.front().gone {
 		c.front.done.popFront()
 	}
-	if at, ok = c.front.next(); !ok {
+	at, ok = c.front.next()
+	if due, loads := c.sched.kv.tiers.due(); loads && (!ok || due < at) {
+		at, ok = due, true
+	}
+	if !ok {
 		return 0, false
 	}
 	return max(at, c.now), true
@@ -276,6 +295,7 @@ func (c *Core) Step() (step *Step, ok bool) {
 		return nil, false
 	}
 	c.arrive(start)
+	_, loads := c.sched.kv.tiers.due()
 	r := &c.result
 	r.Start, r.End = start, start
 	c.spare, c.ended = append(c.spare, c.ended...), c.ended[:0]
@@ -286,8 +306,11 @@ func (c *Core) Step() (step *Step, ok bool) {
 	}
 	r.Progress, c.sched.preempted = r.Progress[:0], c.sched.preempted[:0]
 	r.Preempted = c.sched.preempted
-	c.countGap(start)
+	c.countGap(start, loads)
 	c.now = start
+	if c.sched.kv.tiers != nil {
+		c.sched.arrivals(start)
+	}
 	if c.sched.idle() {
 		c.sched.next = c.sched.next[:0]
 		if len(c.sched.running) == 0 && c.sched.waiting.len() == 0 && !c.sched.resumes() {
@@ -297,7 +320,8 @@ func (c *Core) Step() (step *Step, ok bool) {
 		if c.member && len(c.sched.next) == 0 {
 			c.policy.schedule() // who has been preempted leaves room to others
 		}
-		if c.stuck = c.member && len(c.sched.next) == 0; c.stuck {
+		_, loads = c.sched.kv.tiers.due()
+		if c.stuck = (c.member || loads) && len(c.sched.next) == 0; c.stuck {
 			r.Preempted = c.sched.preempted
 			return r, true
 		}
@@ -310,6 +334,11 @@ func (c *Core) Step() (step *Step, ok bool) {
 	length := c.model.duration(&b, &c.stats.Times)
 	if c.speed > 0 {
 		length = time.Duration(float64(length) / c.speed)
+	}
+	if t := c.sched.kv.tiers; t != nil {
+		more := t.stretch(length)
+		length += more
+		c.stats.Times.Fetching += more
 	}
 	if c.sched.blocked != nil && c.sched.waiting.next() != nil {
 		*c.sched.blocked += length
@@ -340,8 +369,12 @@ func (c *Core) occupy(length time.Duration) {
 }
 
 // countGap counts the time since the last step: the front end was empty until
-// its oldest request came.
-func (c *Core) countGap(start time.Duration) {
+// its oldest request came. What was fetched meanwhile is what the engine waited for.
+func (c *Core) countGap(start time.Duration, loads bool) {
+	if loads {
+		c.stats.Waits.Transfer += start - c.now
+		return
+	}
 	came := min(start, max(c.now, c.front.since))
 	c.stats.Waits.FrontEnd += start - came
 	if c.stats.Steps > 0 {
@@ -524,5 +557,6 @@ func (c *Core) Stats() Stats {
 	s.KVBlocks = pool.total
 	s.KVUsage = float64(pool.held()) / float64(pool.total)
 	s.PeakKV = float64(c.peakHeld) / float64(pool.total)
+	s.Tiers = c.sched.kv.tiers.read(c.cfg.Block)
 	return s
 }

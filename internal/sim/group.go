@@ -93,6 +93,7 @@ func newGroup(cfg engine.Config, o Options) (*Group, error) {
 		if m.prefill {
 			c = *cfg.Prefill
 		}
+		c.Tiers = nil // no configuration has them beside pools
 		if c.PrefillOnly && !m.prefill {
 			c.Prefix = false // unless --disaggregation-decode-enable-radix-cache
 		}

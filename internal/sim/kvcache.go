@@ -14,7 +14,9 @@ type kvCache struct {
 	prefix bool
 	late   bool // blocks are published when they are computed, not when they are scheduled: SGLang
 	layout engine.Layout
-	hits   []int32 // blocks that lookup found
+	hits   []int32 // blocks that lookup found; 0 for one that has to be fetched from a tier
+	loads  int     // of them, those that have to be fetched
+	tiers  *tiers  // what keeps blocks that the devices give up; nil: nothing does
 }
 
 // side is the blocks of s beside those of its tokens: of windows and states.
@@ -24,7 +26,7 @@ func (kv *kvCache) side(s *seq) int { return kv.layout.SideBlocks(s.prompt + s.o
 // counts those that nobody holds. The block with the last token is always
 // computed anew.
 func (kv *kvCache) lookup(s *seq) (idle int) {
-	kv.hits = kv.hits[:0]
+	kv.hits, kv.loads = kv.hits[:0], 0
 	if !kv.prefix {
 		return 0
 	}
@@ -37,6 +39,9 @@ func (kv *kvCache) lookup(s *seq) (idle int) {
 			idle++
 		}
 		kv.hits = append(kv.hits, id)
+	}
+	if kv.tiers != nil {
+		idle += kv.lookBelow(s)
 	}
 	return idle
 }
@@ -115,11 +120,17 @@ func (kv *kvCache) publish(s *seq, tokens int) {
 			s.own[k] = id
 			kv.pool.blocks[id].hash = s.stamp(i)
 		}
+		if kv.tiers != nil {
+			kv.tiers.written(kv.name(s, i))
+		}
 	}
 }
 
 // free gives back all that s holds.
 func (kv *kvCache) free(s *seq) {
+	if kv.tiers != nil {
+		kv.settleTiers(s)
+	}
 	kv.pool.release(s.state)
 	kv.pool.release(s.blocks)
 	s.state, s.blocks, s.registered = s.state[:0], s.blocks[:0], 0

@@ -76,7 +76,7 @@ var exported = []struct {
 	{"vllm:num_preemptions_total", "sglang:num_retracted_reqs_total", "", "counter", func(s Stats) float64 { return float64(s.Preemptions) }},
 	{"vllm:prefix_cache_queries_total", "", "", "counter", func(s Stats) float64 { return float64(s.PrefixQueries) }},
 	{"vllm:prefix_cache_hits_total", "sglang:cached_tokens_total", "", "counter", func(s Stats) float64 { return float64(s.PrefixHits) }},
-	{"", "sglang:cache_hit_rate", "trtllm_kv_cache_hit_rate", "gauge", func(s Stats) float64 { return share(s.PrefixHits, s.PrefixQueries) }},
+	{"", "sglang:cache_hit_rate", "trtllm_kv_cache_hit_rate", "gauge", func(s Stats) float64 { return share(s.PrefixHits+s.HostHits(), s.PrefixQueries) }},
 	{"vllm:prompt_tokens_total", "sglang:prompt_tokens_total", "", "counter", func(s Stats) float64 { return float64(s.PromptTokens) }},
 	{"vllm:generation_tokens_total", "sglang:generation_tokens_total", "", "counter", func(s Stats) float64 { return float64(s.GenerationTokens) }},
 	{"vllm:request_success_total", "sglang:num_requests_total", "trtllm_request_success_total", "counter", func(s Stats) float64 { return float64(s.Finished) }},
@@ -101,10 +101,13 @@ func (s *Server) metrics(w http.ResponseWriter, _ *http.Request) {
 	}
 	for _, m := range exported {
 		name := map[string]string{"vllm:": m.vllm, "sglang:": m.sglang, "trtllm_": m.trtllm}[prefix]
-		if name == "" || strings.Contains(name, "spec_") && s.cfg.Spec == "" {
+		if name == "" || strings.Contains(name, "spec_") && s.cfg.Spec == "" || name == "sglang:cached_tokens_total" && len(st.Tiers) > 0 {
 			continue
 		}
 		fmt.Fprintf(&b, "# TYPE %s %s\n%s{%s} %g\n", name, m.kind, name, labels, m.value(st))
+	}
+	if len(st.Tiers) > 0 {
+		writeTiers(&b, s.cfg.Engine, labels, st)
 	}
 	s.meters.ttft.write(&b, prefix+"time_to_first_token_seconds", labels)
 	s.meters.itl.write(&b, prefix+"inter_token_latency_seconds", labels)
@@ -120,6 +123,55 @@ func (s *Server) metrics(w http.ResponseWriter, _ *http.Request) {
 	s.mu.Unlock()
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 	io.WriteString(w, b.String()) // the client may be gone
+}
+
+// writeTiers gives what memories below the devices' KV cache had, under the names of vLLM
+// (0.33; what it copies is counted by its own connector alone) and SGLang (0.5.23). TensorRT-LLM's rate of hits has them in it.
+func writeTiers(w io.Writer, engineName, labels string, s Stats) {
+	type sample struct {
+		name, kind, more string
+		value            float64
+	}
+	host := s.Tiers[0]
+	loading, storing := host.Loading, host.Storing
+	for _, t := range s.Tiers[1:] {
+		loading, storing = loading+t.Loading, storing+t.Storing
+	}
+	var all []sample
+	switch engineName {
+	case "vllm":
+		all = []sample{
+			{"vllm:external_prefix_cache_queries_total", "counter", "", float64(host.Queries)},
+			{"vllm:external_prefix_cache_hits_total", "counter", "", float64(s.HostHits())},
+			{"vllm:prompt_tokens_cached_by_source_total", "counter", `source="device"`, float64(s.PrefixHits)},
+		}
+		for _, t := range s.Tiers {
+			all = append(all, sample{"vllm:prompt_tokens_cached_by_source_total", "counter", fmt.Sprintf("source=%q", t.Name), float64(t.Hits)})
+		}
+		all = append(all,
+			sample{"vllm:kv_offload_load_bytes_total", "counter", "", float64(host.LoadedBytes)}, sample{"vllm:kv_offload_load_time_total", "counter", "", loading.Seconds()},
+			sample{"vllm:kv_offload_store_bytes_total", "counter", "", float64(host.StoredBytes)}, sample{"vllm:kv_offload_store_time_total", "counter", "", storing.Seconds()})
+	case "sglang":
+		all = []sample{
+			{"sglang:cached_tokens_total", "counter", `cache_source="device"`, float64(s.PrefixHits)},
+			{"sglang:cached_tokens_total", "counter", `cache_source="host"`, float64(s.HostHits())},
+			{"sglang:load_back_tokens_total", "counter", `pool="kv"`, float64(host.Loaded)},
+			{"sglang:hicache_backup_tokens_total", "counter", `pool="kv"`, float64(host.Stored)},
+			{"sglang:hicache_host_used_tokens", "gauge", "", float64(host.Used)},
+			{"sglang:hicache_host_total_tokens", "gauge", "", float64(host.Room)},
+		}
+	}
+	last := ""
+	for _, m := range all {
+		if m.name != last {
+			fmt.Fprintf(w, "# TYPE %s %s\n", m.name, m.kind)
+		}
+		last = m.name
+		if m.more != "" {
+			m.more = "," + m.more
+		}
+		fmt.Fprintf(w, "%s{%s%s} %g\n", m.name, labels, m.more, m.value)
+	}
 }
 
 // write gives each pool of a group by itself, and what moves between them, under our own

@@ -41,7 +41,8 @@ func (p *pulling) schedule() {
 				return
 			}
 		default:
-			if n = p.admit(budget); n == 0 {
+			var ok bool
+			if n, ok = p.admit(budget); !ok {
 				p.hold(&p.stats.Waits.Tokens)
 				return
 			}

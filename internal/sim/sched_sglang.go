@@ -148,7 +148,7 @@ func (g *sglang) addPrompt(s *seq, a *adder) bool {
 	hit := hits * g.kv.block
 	n := s.known() - hit
 	future := min(s.output-s.produced, sglangClip)
-	room := g.left(a) - float64(idle*g.kv.block) // hits that nobody holds leave the free list too
+	room := g.left(a) - float64((idle+g.kv.loads)*g.kv.block) // hits that nobody holds leave the free list too, and what is fetched takes room
 	// Alone a request fits: the engine cuts what it asked for to the pool.
 	if len(g.running)+g.away > 0 && float64(n+future) >= room {
 		g.fill()

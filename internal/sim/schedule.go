@@ -1,5 +1,7 @@
 package sim
 
+import "perflab/internal/engine"
+
 // mixed is the policy of vLLM (0.11 to 0.17, v1 scheduler) and of
 // TensorRT-LLM (1.2, PyTorch backend): within a budget of tokens those that run
 // come first, then the queue in order of arrival.
@@ -12,11 +14,15 @@ func (m *mixed) schedule() {
 		return // room must not go to newcomers in the step that took it away
 	}
 	for len(m.running) < m.cfg.Seqs {
-		n := 0
-		if budget > 0 {
-			n = m.admit(budget)
+		n, ok := 0, false
+		switch {
+		case budget < 1:
+		case m.came.len() > 0:
+			n, ok = m.resume(budget)
+		default:
+			n, ok = m.admit(budget)
 		}
-		if n == 0 {
+		if !ok {
 			m.hold(&m.stats.Waits.Tokens)
 			return
 		}
@@ -77,37 +83,49 @@ func (m *mixed) growOrPreempt(s *seq, tokens int) (ok, preempted bool) {
 	return true, preempted
 }
 
+// part is how many of n tokens that are left of a prompt a step computes; false when it
+// has to wait for another step.
+func (m *mixed) part(n, budget int) (int, bool) {
+	switch {
+	case n <= budget:
+	case m.cfg.Chunked:
+		n = m.chunk(n, budget)
+		return n, n > 0
+	case len(m.next) > 0:
+		return 0, false // a whole prompt over the budget has a step of its own
+	}
+	return n, true
+}
+
 // admit schedules the first waiting sequence within a budget of tokens and
-// returns how many it took, 0 when it must wait. vLLM asks for room for the
+// returns how many it took, false when it must wait; none where blocks of it have to be
+// fetched first. vLLM asks for room for the
 // chunk alone; TensorRT-LLM (GUARANTEED_NO_EVICT) for all that the request can
 // ever need, so that it never preempts.
-func (m *mixed) admit(budget int) int {
+func (m *mixed) admit(budget int) (n int, ok bool) {
 	s := m.waiting.next()
 	if s == nil {
-		return 0
+		return 0, false
 	}
 	idle := m.kv.lookup(s)
 	hits := len(m.kv.hits)
 	hit := hits * m.kv.block
-	n := s.known() - hit
-	switch {
-	case n <= budget:
-	case m.cfg.Chunked:
-		if n = m.chunk(n, budget); n == 0 {
-			return 0
-		}
-	case len(m.next) > 0:
-		return 0 // a whole prompt over the budget has a step of its own
+	if n, ok = m.part(s.known()-hit, budget); !ok {
+		return 0, false
 	}
 	take := m.kv.blocksFor(hit + n)
 	if m.cfg.Reserve {
 		take = m.kv.blocksFor(s.prompt + s.output + m.cfg.SpecTokens)
 	}
 	// Hits that nobody holds leave the free list too.
-	if take-hits+idle+m.kv.side(s) > m.kv.pool.free {
+	if take-hits+m.kv.loads+idle+m.kv.side(s) > m.kv.pool.free {
 		m.hold(&m.stats.Waits.KV)
-		return 0
+		return 0, false
+	}
+	if m.kv.loads > 0 && m.kv.tiers.fetch == engine.FetchAside {
+		m.fetch(s, hits, take)
+		return 0, true
 	}
 	m.join(s, hits, take, n)
-	return n
+	return n, true
 }

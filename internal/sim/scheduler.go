@@ -75,25 +75,48 @@ func (sc *scheduler) join(s *seq, hits, take, n int) {
 	hit := hits * sc.kv.block
 	s.computed, s.phase = hit, inRunning
 	sc.running = append(sc.running, s)
-	if s.first {
-		s.first, s.cached = false, hit
-		sc.stats.PromptTokens += s.prompt
-		if sc.cfg.Prefix {
-			sc.stats.PrefixQueries += s.prompt
-			sc.stats.PrefixHits += hit
-		}
+	sc.found(s, hits)
+	if sc.kv.loads > 0 {
+		sc.kv.tiers.inStep(sc.kv.fetched(s, hits))
 	}
 	sc.kv.settle(s, hit+n)
 	sc.next = append(sc.next, work{s: s, n: n})
 }
 
+// found counts a prompt that is admitted for the first time, and the hits of it.
+func (sc *scheduler) found(s *seq, hits int) {
+	if !s.first {
+		return
+	}
+	s.first, s.cached = false, hits*sc.kv.block
+	sc.stats.PromptTokens += s.prompt
+	if !sc.cfg.Prefix {
+		return
+	}
+	sc.stats.PrefixQueries += s.prompt
+	sc.stats.PrefixHits += (hits - sc.kv.loads) * sc.kv.block
+	if sc.kv.tiers != nil {
+		sc.kv.tiers.count(s.prompt, sc.kv.block)
+	}
+}
+
 // take gives a sequence the hits that lookup found and further blocks, take in all.
 func (sc *scheduler) take(s *seq, hits, take int) {
 	for _, id := range sc.kv.hits[:hits] {
-		sc.kv.pool.hold(id)
+		if id != 0 {
+			sc.kv.pool.hold(id)
+		}
 	}
 	s.blocks = append(slices.Grow(s.blocks, max(take, sc.kv.blocksFor(s.prompt+s.output))), sc.kv.hits[:hits]...)
 	s.registered = hits
+	if sc.kv.loads > 0 {
+		s.registered = slices.Index(s.blocks, 0)
+		for i := s.registered; i < hits; i++ {
+			if s.blocks[i] == 0 {
+				s.blocks[i] = sc.kv.pool.alloc()
+			}
+		}
+	}
 	for range sc.kv.side(s) {
 		s.state = append(s.state, sc.kv.pool.alloc())
 	}

@@ -488,6 +488,41 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
+// TestTierMetrics: what the host had is counted under each engine's own names, and read from there, also
+// where nothing but a fetch was under way.
+func TestTierMetrics(t *testing.T) {
+	for name, fetch := range map[string]engine.Fetch{"vllm": engine.FetchAside, "sglang": engine.FetchLayers, "trtllm": engine.FetchBefore} {
+		synctest.Test(t, func(t *testing.T) {
+			cfg := config()
+			cfg.Engine, cfg.PrefillOnly, cfg.PrefillTokens = name, name == "sglang", 16384
+			cfg.Tiers = []engine.Tier{{Name: engine.HostTier, Bytes: 1 << 30, GBs: 64, Fetch: fetch, WriteBack: name == "trtllm", Moves: name == "trtllm"}}
+			e := simtest.Start(t, cfg, simtest.Options{Core: sim.Options{KVTokens: 400}})
+			for _, word := range []string{"one ", "two ", "one "} {
+				resp := post(t, e, "/v1/completions", `{"prompt":"`+strings.Repeat(word, 320)+`","max_tokens":2}`)
+				if text := body(t, resp); !strings.Contains(text, `"completion_tokens":2`) {
+					t.Fatal(text)
+				}
+			}
+			resp, err := e.Client.Get(e.URL + "/metrics")
+			if err != nil {
+				t.Fatal(err)
+			}
+			eng, err := engine.ByName(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			common := meters.Common(eng, prometheus.Parse(body(t, resp), nil))
+			want := map[string]float64{
+				"vllm": common["host_hits"], "sglang": common["host_hits"], "trtllm": common["prefix_share"],
+			}[name]
+			if least := map[bool]float64{true: 0.2, false: 200}[name == "trtllm"]; want < least || name == "vllm" && (common["prefix_hits"] >= 200 || common["host_queries"] < 700) ||
+				name == "sglang" && common["prefix_hits"] < common["host_hits"] {
+				t.Errorf("%s: %v", name, common)
+			}
+		})
+	}
+}
+
 // The catalogue knows the page for its engine's, and finds in it what every engine
 // publishes.
 func TestMetricsOfTheCatalogue(t *testing.T) {

@@ -15,7 +15,7 @@
 // when none does. Every job that is accepted yields exactly Output tokens
 // unless it is cancelled.
 //
-// Deliberately absent: KV offloading, LoRA, images and
+// Deliberately absent: LoRA, images and
 // logits: the text that comes back is filler of the right length, and the answers
 // to questions are declared (ServerOptions.Questions). Pipeline and data
 // parallel ranks are perfectly balanced (see stepModel).

@@ -26,6 +26,7 @@ type Stats struct {
 	Busy             time.Duration // sum of the steps' lengths
 	Times            Times         // where Busy went
 	Waits            Waits         // what requests waited for meanwhile
+	Tiers            []TierStats   // memories below the devices' KV cache, the nearest first
 	Pools            *Pools        // of a group; nil for an engine that does all
 }
 
@@ -57,6 +58,7 @@ type Times struct {
 	Elementwise time.Duration
 	Host        time.Duration // fixed, per layer and per sequence; graphs missed
 	Drafting    time.Duration
+	Fetching    time.Duration // blocks from memories below the KV cache, and writing those that made room
 }
 
 // Waits is how long at least one request waited for each thing. A step counts
@@ -83,6 +85,7 @@ func (s Stats) With(o Stats) Stats {
 	s.PromptTokens, s.GenerationTokens = s.PromptTokens+o.PromptTokens, s.GenerationTokens+o.GenerationTokens
 	s.Drafted, s.Accepted, s.Drafts = s.Drafted+o.Drafted, s.Accepted+o.Accepted, s.Drafts+o.Drafts
 	s.Busy += o.Busy
+	s.Tiers = withTiers(s.Tiers, o.Tiers)
 	s.Times.add(o.Times)
 	s.Waits.add(o.Waits)
 	switch {
@@ -101,6 +104,7 @@ func (t *Times) add(o Times) {
 	t.KV, t.Attention = t.KV+o.KV, t.Attention+o.Attention
 	t.Collectives, t.Elementwise = t.Collectives+o.Collectives, t.Elementwise+o.Elementwise
 	t.Host, t.Drafting = t.Host+o.Host, t.Drafting+o.Drafting
+	t.Fetching += o.Fetching
 }
 
 func (w *Waits) add(o Waits) {

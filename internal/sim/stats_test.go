@@ -37,6 +37,7 @@ func TestTimesAddUp(t *testing.T) {
 	moe := engines()["spec"]
 	moe.Model.MoE = &arch.MoE{Experts: 64, Active: 4, Hidden: 2048}
 	moe.TP, moe.GraphMax = 4, 1
+	moe.Tiers = []engine.Tier{{Name: engine.HostTier, Bytes: 1 << 30, WriteBack: true, Fetch: engine.FetchBefore, GBs: 64}}
 	all["experts"] = moe
 	for name, cfg := range all {
 		s := replayStats(t, cfg, chat(100), ReplayOptions{KVTokens: 5000})

@@ -270,6 +270,9 @@ func (c *checker) hardware() {
 	if h.Check != "" && h.Check != "on" && h.Check != CheckOff {
 		c.add("hardware.check", "check %q is not known: use on or off", h.Check)
 	}
+	if !(h.HostMemory >= 0 && h.HostMemory < 1<<20) {
+		c.add("hardware.host_memory_gib", "host_memory_gib is %v: say how many GiB of memory each machine has, or leave it out", h.HostMemory)
+	}
 	if h.Devices != nil {
 		if err := checkDevices(c.s); err != nil {
 			c.add("hardware.devices", "%v", err)

@@ -66,6 +66,8 @@ type Hardware struct {
 
 	Check string `yaml:"check,omitempty" json:"check,omitempty" jsonschema:"enum=on,enum=off,description=Before the first launch the machines are asked what they have\\, and a study of other hardware ends (default on). off: they are not asked\\, and the report says so"`
 
+	HostMemory float64 `yaml:"host_memory_gib,omitempty" json:"host_memory_gib,omitzero" jsonschema:"description=Memory of each machine in GiB. Configurations whose host_cache has no room there are then refused before a launch"`
+
 	Price result.Price `yaml:"price_per_hour,omitempty" json:"price_per_hour,omitzero" jsonschema:"description=What all of it costs an hour\\, with the currency: 98.32 USD. Reports then have the cost of a million tokens"`
 }
 

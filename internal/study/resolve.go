@@ -53,6 +53,7 @@ func resolve(f *File, r recipes) (*Study, error) {
 	if s.Accelerator, err = arch.LookupAccelerator(f.Hardware.GPU); err != nil {
 		return nil, err
 	}
+	s.Accelerator.HostGiB = f.Hardware.HostMemory * float64(f.Hardware.Nodes)
 	if s.Metric, err = result.Lookup(f.Objective.Metric); err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package study
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"perflab/internal/candidate"
@@ -89,7 +90,7 @@ func (s *Study) options() candidate.Options {
 	engines, models := s.searchedNames()
 	o := candidate.Options{
 		Baseline: s.fullConfig(*s.Baseline), Label: s.Baseline.Label, Engines: engines, Models: models, Narrow: s.Space,
-		GPUs: s.Hardware.GPUs, Latency: s.forLatency(), Numerics: s.Accuracy != nil, Longest: s.longestRequest(), Unlaunched: s.Runtime.Kind == Predicted,
+		GPUs: s.Hardware.GPUs, Latency: s.forLatency(), Numerics: s.Accuracy != nil, Longest: s.longestRequest(), Shared: s.sharesPrefixes(), Unlaunched: s.Runtime.Kind == Predicted,
 		Resolve: func(c tune.Config) (engine.Command, engine.Config, error) {
 			k, err := s.Configure(c, Installed{})
 			return k.Command, k.Config, err
@@ -131,6 +132,13 @@ const studyOrigin = "the study"
 func (s *Study) forLatency() bool {
 	m := s.Metric
 	return m.Better == result.Lower && (m.Unit == "ms" || m.Unit == "s") && m.Name != "duration"
+}
+
+// sharesPrefixes reports whether prompts of a workload begin as earlier ones do.
+func (s *Study) sharesPrefixes() bool {
+	return slices.ContainsFunc(s.Workloads, func(w Workload) bool {
+		return slices.Contains([]string{"agents", "conversations", "shared-prefix", "prefix_repetition", "mooncake"}, w.Dataset) || w.RandomPrefixLen > 0
+	})
 }
 
 // longestRequest is the tokens of the longest request of all workloads; 0 where

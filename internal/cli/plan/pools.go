@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"perflab/internal/engine"
+	"perflab/internal/engine/shellwords"
 )
 
 // poolFlags take the engines of a command apart into prefill and decode engines.
@@ -25,7 +26,7 @@ func (f *poolFlags) apply(cmd engine.Command) (engine.Command, error) {
 	var words [3][]string
 	for i, text := range []string{f.prefill, f.decode, f.router} {
 		var err error
-		if words[i], err = engine.Split(text); err != nil {
+		if words[i], err = shellwords.Split(text); err != nil {
 			return cmd, fmt.Errorf("--%s: %w", poolFlagNames[i+1], err)
 		}
 	}

@@ -21,6 +21,7 @@ import (
 	"perflab/internal/cli/console"
 	"perflab/internal/cli/flagset"
 	"perflab/internal/engine"
+	"perflab/internal/engine/shellwords"
 	"perflab/internal/forecast"
 	"perflab/internal/input"
 	"perflab/internal/report"
@@ -408,10 +409,10 @@ func (f *predictFlags) lines(args []string) ([][]string, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read --commands: %w", err)
 		}
-		texts = append(texts, engine.Lines(string(data))...)
+		texts = append(texts, shellwords.Lines(string(data))...)
 	}
 	for _, text := range texts {
-		words, err := engine.Split(text)
+		words, err := shellwords.Split(text)
 		if err != nil {
 			return nil, fmt.Errorf("command %.60q: %w", text, err)
 		}

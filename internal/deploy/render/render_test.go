@@ -18,6 +18,7 @@ import (
 	"perflab/internal/deploy/render"
 	"perflab/internal/engine"
 	"perflab/internal/engine/cluster"
+	"perflab/internal/engine/shellwords"
 	"perflab/internal/test/deploytest"
 )
 
@@ -31,7 +32,7 @@ const hidden = "hf_AbCdEfGhIjKlMnOpQrSt"
 
 func parsed(t *testing.T, line string) engine.Command {
 	t.Helper()
-	words, err := engine.Split(line)
+	words, err := shellwords.Split(line)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ func Of(c engine.Config) []string {
 	for _, remark := range []func(*engine.Config) string{
 		copiesRemark, latentRemark, denseCopiesRemark, dpAttentionRemark, expertsRemark, allToAllRemark, widenedRemark,
 		dispatchRemark, eagerRemark, graphsRemark, guessesRemark, treeRemark, roomRemark, poolRemark, longPromptRemark, iterationRemark,
-		dummyRemark, intervalRemark,
+		dummyRemark, intervalRemark, hostCacheRemark,
 	} {
 		if text := remark(&c); text != "" {
 			list = append(list, text+".")
@@ -92,6 +92,20 @@ func allToAllRemark(c *engine.Config) string {
 		return ""
 	}
 	return fmt.Sprintf("%s has no effect without expert_parallel: every rank holds a slice of every expert", c.AllToAll)
+}
+
+// hostCacheRemark: what is written as soon as it is computed is in both, so that a host cache
+// of less room has nothing that the devices have not.
+func hostCacheRemark(c *engine.Config) string {
+	if len(c.Tiers) == 0 || c.Tiers[0].WriteBack {
+		return ""
+	}
+	near, err := c.KVBlocks()
+	far := c.TierBlocks(c.Tiers[0])
+	if err != nil || far > near/max(1, c.Layout().Groups()) {
+		return ""
+	}
+	return fmt.Sprintf("the host cache holds %d tokens, no more than the %d of the devices' own, whose blocks it has too: use a larger host_cache", far*c.Block, near/max(1, c.Layout().Groups())*c.Block)
 }
 
 // widenedRemark: formats that the device has no arithmetic for.

@@ -58,6 +58,7 @@ func TestRemarks(t *testing.T) {
 		{four + h100 + sg + q32 + " --tp 4 --ep 4", "has no experts to give out: expert_parallel has no effect"},
 		{many + h100 + v + q235 + "-FP8 -tp 4 -dp 6 -ep", "128 experts over 24 ranks: some ranks hold 6 and others 5"},
 		{four + h100 + v + q235 + "-FP8 -tp 4 --all2all-backend deepep_low_latency", "deepep_low_latency has no effect without expert_parallel"},
+		{one + h100 + v + "Qwen/Qwen3-8B --kv-offloading-size 8", "the host cache holds 58240 tokens, no more than the "},
 		{four + a100 + v + q235 + "-FP8 -tp 4", "NVIDIA A100 SXM 80GB has no fp8 arithmetic, which begins with compute capability 8.9"},
 		{one + h100 + v + "Qwen/Qwen3-8B --enforce-eager", "CUDA graphs are off"},
 		{one + h100 + sg + "Qwen/Qwen3-8B --cuda-graph-max-bs 64 --max-running-requests 128", "graphs cover decode batches of up to 64 requests and max_num_seqs 128 allows 128"},

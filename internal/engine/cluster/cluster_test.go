@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"perflab/internal/engine"
+	"perflab/internal/engine/shellwords"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -29,7 +30,7 @@ func nodesOf(n, devices int) []Node {
 
 func parsed(t *testing.T, version, line string) engine.Command {
 	t.Helper()
-	words, err := engine.Split(line)
+	words, err := shellwords.Split(line)
 	if err != nil {
 		t.Fatal(err)
 	}

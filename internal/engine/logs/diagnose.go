@@ -46,6 +46,7 @@ func FailureClasses() []FailureClass {
 		{oomLoad, Refused, "The device ran out of memory while it served requests.", "use a lower gpu_memory_utilization, which leaves room beside the KV cache"},
 		{"kv-memory", Refused, "Weights and working memory leave too little for the KV cache.", "use a higher gpu_memory_utilization, a smaller max_model_len, more GPUs or a smaller format"},
 		{"node-memory", Refused, "The host's memory has less free than the engine asks for, of an engine on a CPU.", "use a lower gpu_memory_utilization, which on a CPU is the share of the host's memory, or a smaller KV cache"},
+		{"host-cache", Refused, "The host's memory has no room for the KV cache that is to lie there.", "use a smaller host_cache"},
 		{"gpus", Refused, "The configuration takes more devices than there are.", "use a smaller tp, pp or dp"},
 		{"heads", Refused, "Tensor parallelism does not divide the attention heads.", "use a tp that divides them"},
 		{"divide", Refused, "Something else that is split does not come out whole.", "use a smaller tp"},

@@ -49,6 +49,8 @@ func All() []Meter {
 		{Name: "preemptions", Kind: Counter, Unit: "requests", Doc: "Requests that gave their KV cache up again for lack of room."},
 		{Name: "prefix_queries", Kind: Counter, Unit: "tokens", Doc: "Prompt tokens looked up in the prefix cache."},
 		{Name: "prefix_hits", Kind: Counter, Unit: "tokens", Doc: "Prompt tokens that were found there."},
+		{Name: "host_queries", Kind: Counter, Unit: "tokens", Doc: "Prompt tokens, not found in the devices' cache, that were looked up in what lies below it: a host's memory, a disk, another machine."},
+		{Name: "host_hits", Kind: Counter, Unit: "tokens", Doc: "Prompt tokens that were found there; of vLLM they are not in prefix_hits, of SGLang they are."},
 		{Name: "prefix_share", Kind: Gauge, Unit: "share", Mean: true, Doc: "Share of the prompts found in the prefix cache, over the engine's own span of time."},
 		{Name: "prompt_tokens", Kind: Counter, Unit: "tokens", Doc: "Prompt tokens; of llama.cpp only those computed, not those found in its cache."},
 		{Name: "generation_tokens", Kind: Counter, Unit: "tokens", Doc: "Generated tokens."},
@@ -100,6 +102,13 @@ func Common(e *engine.Engine, samples []prometheus.Sample) map[string]float64 {
 func combined(series map[string]map[string]float64, spelled string, mean bool) (total float64, ok bool) {
 	for name := range strings.SplitSeq(spelled, "+") {
 		copies := series[name]
+		if base, label, ok := strings.Cut(strings.TrimSuffix(name, "}"), "{"); ok { // of the series with a label's value
+			name, value, _ := strings.Cut(label, "=")
+			copies = maps.Clone(series[base])
+			maps.DeleteFunc(copies, func(key string, _ float64) bool {
+				return !slices.Contains(strings.Split(key, ","), name+"="+strconv.Quote(value))
+			})
+		}
 		if len(copies) == 0 {
 			return 0, false
 		}

@@ -24,6 +24,8 @@ vllm:gpu_cache_usage_perc{engine="1",model_name="m"} 0.25
 vllm:num_preemptions_total{engine="0",model_name="m"} 2.0
 vllm:prefix_cache_queries_total{engine="0",model_name="m"} 1000.0
 vllm:prefix_cache_hits_total{engine="0",model_name="m"} 250.0
+vllm:external_prefix_cache_queries_total{engine="0",model_name="m"} 750.0
+vllm:external_prefix_cache_hits_total{engine="0",model_name="m"} 125.0
 vllm:request_success_total{engine="0",finished_reason="stop",model_name="m"} 5.0
 vllm:request_success_total{engine="0",finished_reason="length",model_name="m"} 7.0
 vllm:request_queue_time_seconds_bucket{engine="0",le="0.3",model_name="m"} 11.0
@@ -73,9 +75,9 @@ func TestCommon(t *testing.T) {
 		text string
 		want map[string]float64
 	}{
-		"vllm": {vllm011Page, map[string]float64{"running": 22, "waiting": 3, "kv_usage": 0.375, "preemptions": 2, "prefix_queries": 1000, "prefix_hits": 250,
+		"vllm": {vllm011Page, map[string]float64{"running": 22, "waiting": 3, "kv_usage": 0.375, "preemptions": 2, "prefix_queries": 1000, "prefix_hits": 250, "host_queries": 750, "host_hits": 125,
 			"finished": 12, "queue_seconds": 1.5, "queued": 12, "spec_drafts": 100, "spec_draft_tokens": 300, "spec_accepted": 210}},
-		"sglang": {sglangPage, map[string]float64{"running": 13, "waiting": 1, "kv_usage": 0.8, "spec_length": 2.5, "prompt_tokens": 800, "prefix_queries": 800, "prefix_hits": 100}},
+		"sglang": {sglangPage, map[string]float64{"running": 13, "waiting": 1, "kv_usage": 0.8, "spec_length": 2.5, "prompt_tokens": 800, "prefix_queries": 800, "prefix_hits": 100, "host_hits": 40}},
 		"trtllm": {trtllmPage, map[string]float64{"running": 2, "waiting": 0, "kv_usage": 0.125, "prefix_share": 0.5, "finished": 4}},
 	} {
 		samples := prometheus.Parse(tt.text, nil)

@@ -133,6 +133,9 @@ func kvText(r *forecast.Row) string {
 	if k.Found >= 0.005 {
 		t += fmt.Sprintf(", %.0f %% of the prompts' tokens found in it", 100*k.Found)
 	}
+	if k.Fetched >= 0.005 {
+		t += fmt.Sprintf(", %.0f %% fetched from the memory below it", 100*k.Fetched)
+	}
 	if k.Preemptions > 0 {
 		t += ", " + plot.Count(k.Preemptions, "preemption")
 	}

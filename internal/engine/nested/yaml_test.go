@@ -1,4 +1,4 @@
-package engine
+package nested
 
 import (
 	"fmt"
@@ -30,7 +30,7 @@ func randomValue(r *rand.Rand, depth int) any {
 	case n == 2:
 		return r.IntN(2000) - 1000
 	case n == 3:
-		v, _ := normal((r.Float64() - 0.5) * []float64{1, 1e-7, 1e20}[r.IntN(3)])
+		v, _ := Normal((r.Float64() - 0.5) * []float64{1, 1e-7, 1e20}[r.IntN(3)])
 		return v
 	case n < 6 || depth == 0:
 		return awkward[r.IntN(len(awkward))]
@@ -49,21 +49,21 @@ func TestYAML(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 3000 {
 		want := randomTree(r, 3)
-		for _, text := range []string{writeYAML(want), flow(want)} {
-			got, err := readYAML(text)
+		for _, text := range []string{Write(want), Flow(want)} {
+			got, err := Read(text)
 			if d := cmp.Diff(want, got); err != nil || d != "" {
 				t.Fatalf("%v\n%s\n%s", err, text, d)
 			}
 		}
-		if strings.Contains(flow(want), "\n") {
-			t.Fatalf("not on one line:\n%s", flow(want))
+		if strings.Contains(Flow(want), "\n") {
+			t.Fatalf("not on one line:\n%s", Flow(want))
 		}
 	}
 }
 
 func TestReadYAMLRefuses(t *testing.T) {
 	for _, text := range []string{"a", "a: [1", "- a\n", "a: 1\na: 2\n", "a:  1\n b: 2\n", `"a`, `"a" b: 1`, "a: .nan\n", "a: 2026-01-01T00:00:00Z\n"} {
-		if got, err := readYAML(text); err == nil {
+		if got, err := Read(text); err == nil {
 			t.Errorf("%q is read as %v", text, got)
 		}
 	}
@@ -74,11 +74,11 @@ func FuzzReadYAML(f *testing.F) {
 	f.Add("a:\n  b: [1, \"x\"]\nc: null\n")
 	f.Add("4: 2\n\"x y\": {\"z\": 0.25}\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		first, err := readYAML(text)
+		first, err := Read(text)
 		if err != nil {
 			return
 		}
-		again, err := readYAML(writeYAML(first))
+		again, err := Read(Write(first))
 		if d := cmp.Diff(prunedText(first), prunedText(again)); err != nil || d != "" {
 			t.Errorf("%q: %v\n%s", text, err, d)
 		}
@@ -87,22 +87,3 @@ func FuzzReadYAML(f *testing.F) {
 
 // prunedText is a tree as text, for NaN-free comparison.
 func prunedText(tree map[string]any) string { return strings.TrimSpace(fmt.Sprint(tree)) }
-
-func TestParseText(t *testing.T) {
-	for text, want := range map[string]string{
-		"vllm serve M -tp 2": "vllm serve M -tp 2",
-		"cat > trtllm.yaml <<'EOF'\nstream_interval: 3\nEOF\ntrtllm-serve M --config trtllm.yaml --port 9":                 "cat > trtllm.yaml <<'EOF'\nstream_interval: 3\nEOF\ntrtllm-serve M --extra_llm_api_options trtllm.yaml --port 9",
-		"\ncat > trtllm.yaml <<'EOF'\r\nstream_interval: 3\r\nEOF\r\ntrtllm-serve M --config trtllm.yaml \\\n --tp_size 2": "cat > trtllm.yaml <<'EOF'\nstream_interval: 3\nEOF\ntrtllm-serve M --tp_size 2 --extra_llm_api_options trtllm.yaml",
-		"cat > other.yaml <<'EOF'\nstream_interval: 3\nEOF\ntrtllm-serve M --config trtllm.yaml":                           "trtllm-serve M --extra_llm_api_options trtllm.yaml",
-	} {
-		c, err := ParseText(text)
-		if err != nil || c.String() != want {
-			t.Errorf("%q:\n%s\n%v", text, c, err)
-		}
-	}
-	for _, text := range []string{"cat > trtllm.yaml", "cat > f <<'EOF'\nx", "cat > trtllm.yaml <<'EOF'\nstream_interval: [\nEOF\ntrtllm-serve M --config trtllm.yaml", "trtllm-serve M | tee"} {
-		if c, err := ParseText(text); err == nil {
-			t.Errorf("%q is %s", text, c)
-		}
-	}
-}

@@ -1,4 +1,4 @@
-package engine
+package nested
 
 import (
 	"fmt"
@@ -17,8 +17,8 @@ import (
 // and nil. They are written as YAML that any reader of YAML 1.1 or 1.2 takes for the
 // same tree: mappings in blocks, keys in order, lists on one line.
 
-// writeYAML writes a tree. An empty one is an empty mapping.
-func writeYAML(tree map[string]any) string {
+// Write writes a tree. An empty one is an empty mapping.
+func Write(tree map[string]any) string {
 	n := yamlNode(tree)
 	if len(tree) > 0 {
 		n.Style = 0
@@ -26,19 +26,19 @@ func writeYAML(tree map[string]any) string {
 	return dump(n)
 }
 
-// flow writes a value on one line, as JSON that is YAML too.
-func flow(v any) string { return strings.TrimSuffix(dump(inline(yamlNode(v))), "\n") }
+// Flow writes a value on one line, as JSON that is YAML too.
+func Flow(v any) string { return strings.TrimSuffix(dump(inline(yamlNode(v))), "\n") }
 
 func dump(n *yaml.Node) string {
 	text, err := yaml.Dump(n, yaml.WithV4Defaults(), yaml.WithLineWidth(-1))
 	if err != nil {
-		panic(fmt.Sprintf("engine: a tree of plain values has no YAML: %v", err))
+		panic(fmt.Sprintf("nested: a tree of plain values has no YAML: %v", err))
 	}
 	return string(text)
 }
 
-// readYAML reads a file's text.
-func readYAML(text string) (map[string]any, error) {
+// Read reads a file's text.
+func Read(text string) (map[string]any, error) {
 	var loaded map[string]any
 	if err := yaml.Load([]byte(text), &loaded); err != nil {
 		return nil, err
@@ -116,8 +116,8 @@ func inline(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// normal is a value as a tree of our kinds, copied. Whole numbers are ints, keys are text.
-func normal(v any) (any, error) {
+// Normal is a value as a tree of our kinds, copied. Whole numbers are ints, keys are text.
+func Normal(v any) (any, error) {
 	switch v := v.(type) {
 	case nil, bool, int:
 		return v, nil
@@ -129,7 +129,7 @@ func normal(v any) (any, error) {
 	case int64:
 		return int(v), nil
 	case uint64:
-		return normal(float64(v))
+		return Normal(float64(v))
 	case float64:
 		switch {
 		case math.IsNaN(v) || math.IsInf(v, 0):
@@ -142,7 +142,7 @@ func normal(v any) (any, error) {
 		list := make([]any, len(v))
 		for i := range v {
 			var err error
-			if list[i], err = normal(v[i]); err != nil {
+			if list[i], err = Normal(v[i]); err != nil {
 				return nil, err
 			}
 		}
@@ -164,7 +164,7 @@ func normal(v any) (any, error) {
 func normalMap(entries func(func(string, any) bool)) (any, error) {
 	out := map[string]any{}
 	for key, value := range entries {
-		n, err := normal(value)
+		n, err := Normal(value)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", key, err)
 		}

@@ -1,4 +1,9 @@
-package engine
+// Package shellwords takes command lines apart as a shell does. Pure.
+//
+//	args, err := shellwords.Split("vllm serve 'my model' -tp 2") // [vllm serve my model -tp 2]
+//
+// It is apart from engine, whose flags it knows none of. Deliberately absent: expansion.
+package shellwords
 
 import (
 	"fmt"
@@ -7,7 +12,7 @@ import (
 	"unicode"
 )
 
-// Split takes a command line apart as a POSIX shell does, for Parse: quotes,
+// Split takes a command line apart as a POSIX shell does, for engine.Parse: quotes,
 // escapes, lines continued by a backslash. It expands nothing. What would need a
 // shell (a pipe, a variable, a second command) is an error.
 func Split(line string) ([]string, error) {
