@@ -106,6 +106,7 @@ var tests = map[string]map[string]string{
 	"perflab/cmd/perflab": {"tune/journal": "the journal of a study that was killed", "outcome": "the facts of a study", "source": "how far a launched study has come", "web": "a study is followed in a browser", "web/allow": "each flag of bench has a row", "truth": "a server with known instants is measured over a slow link", "rundir": "calls that a fleet brought", "result": "what a run says of a Service", "study": "the example of every night is checked"},
 	"listing":             {"store/mark": "what people said is shown"},
 	"sim":                 {"prometheus": "the metrics that it publishes are read", "engine/meters": "and given common names", "engine/logs": "what it prints at the start is read"},
+	"outline":             {"load": "what is foreseen is held against a client of a simulated engine", "result": "its calls", "engine": "the engine", "arch": "the engine"},
 	"test/science":        {"result": "the figures of a replay are those that it defines", "earlier": "what was measured under another load is weighed"},
 	"web/asset":           {"web/figure": "plots of every kind are looked at"},
 	"tune/journal":        {"tune/staged": "a search that is interrupted"},

@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 
 	"perflab/internal/engine"
-	"perflab/internal/field"
 	"perflab/internal/result"
 	"perflab/internal/rundir"
 	"perflab/internal/workload"
@@ -114,6 +113,7 @@ func (b Runner) Predict(ctx context.Context, p Predictor, q Prediction) (*Outcom
 	if err := o.summarise(acc, opt); err != nil {
 		return nil, err
 	}
+	o.Notes = notes(conversations(q.Workload, &result.Client{Unsent: max(0, q.Workload.Len()-acc.Total)}))
 	if dir != nil {
 		dir.Condensed(acc)
 		if err := dir.Finish(nil, &o.Summary, nil); err != nil {
@@ -131,15 +131,15 @@ func OpenPredicted(s workload.Spec) (*workload.Workload, workload.Tokenizer, err
 	if err != nil {
 		return nil, nil, err
 	}
-	if w.Conversations() || w.Len() == 0 {
-		return nil, nil, field.Errorf("", "a prediction needs every request and its time in advance: conversations, sessions of agents, and a closed loop bounded by [duration], can be measured on perflab sim")
-	}
 	return w, tok, Replayable(w)
 }
 
 // Replayable reports whether the simulator's replay has a place for what the
 // workload sends.
 func Replayable(w *workload.Workload) error {
+	if w.Trees() {
+		return nil // text and lengths are all that they have, and their prompts are long
+	}
 	for r := range w.All() {
 		switch {
 		case r.Index > firstRequests:

@@ -35,7 +35,7 @@ const (
 func call(o sim.Outcome) result.Call {
 	c := result.Call{
 		Index: o.Index, Target: o.Replica, Due: o.Due, Ready: o.Ready, Sent: o.Sent, End: o.Sent,
-		Sim: true, WantIn: o.Prompt, Want: o.Output,
+		Sim: true, WantIn: o.Prompt, Want: o.Output, Session: o.Session, Turn: o.Turn, Turns: o.Turns,
 	}
 	if o.Err != "" {
 		c.Class, c.Status, c.Error = result.HTTPStatus, statusBadRequest, o.Err

@@ -26,6 +26,12 @@ type Load struct {
 
 	Exact   []Request `json:"-"` // every request, where calls are known
 	Shuffle bool      `json:"-"` // the order of Exact is chance: another seed has another
+
+	// Course begins a way through a load that no list of requests describes, on so many replicas: as it is, or with
+	// what is chance in it drawn by another seed. nil: Exact or the lengths describe it. Requests may then be 0: they are not known in advance.
+	Course   func(replicas int, seed *uint64) (Course, error) `json:"-"`
+	Sessions bool                                             `json:"-"` // Course's requests wait for each other
+	another  *uint64                                          // seed of Course; nil: as it is
 }
 
 // Lengths are token counts of prompts or answers: all of the mean, or drawn
@@ -142,6 +148,10 @@ func (l Load) burst(least int) Load {
 // order, where that is chance, and at other times of the same rate. Lengths
 // that are only known on average are drawn by Jobs.
 func (l Load) redraw(seed uint64) Load {
+	if l.Course != nil {
+		l.another = &seed
+		return l
+	}
 	if len(l.Exact) == 0 {
 		return l
 	}
@@ -192,7 +202,10 @@ func (l Load) facts() loadFacts {
 // atOnce is how many requests of a load without a rate are in flight at each replica.
 func (l Load) atOnce(replicas int) int {
 	n := l.facts().requests
-	if l.Concurrency > 0 {
+	switch {
+	case l.Course != nil && l.Concurrency > 0:
+		n = l.Concurrency // whose number of requests may not be known
+	case l.Concurrency > 0:
 		n = min(n, l.Concurrency)
 	}
 	replicas = max(1, replicas)

@@ -231,6 +231,9 @@ func shapes(names []string, m arch.Model) (n int, seen bool) {
 
 // load says where the load itself makes figures doubtful.
 func (c *coverage) load() {
+	if c.Load.Sessions {
+		c.widens(outsideEnvelope, "No run of sessions is in the calibration: what prompts cost of which the prefix cache has most is assumed")
+	}
 	switch u := c.utilisation; {
 	case math.IsInf(u, 1): // nothing was served
 	case u > 1:

@@ -60,19 +60,21 @@ func (a *predictor) burstRequests() int {
 func (a *predictor) replay(k *sim.Constants) (replayedRun, error) {
 	var out replayedRun
 	l := a.Load
-	calls, err := Calls(a.Config, a.Replicas, l.Jobs(a.Seed), sim.ReplayOptions{
-		MaxConcurrency: l.Concurrency, Seed: a.Seed, Constants: k, Warm: l.Warm(a.Seed),
-		Stats: func(_ int, s sim.Stats) { out.stats = out.stats.With(s) },
-	})
+	c, err := l.course(a.Replicas, a.Seed, k)
+	if err != nil {
+		return out, err
+	}
+	c.Options.Stats = func(_ int, s sim.Stats) { out.stats = out.stats.With(s) }
+	calls, err := Calls(a.Config, a.Replicas, c.Jobs, c.Options)
 	if err != nil {
 		return out, err
 	}
 	h := result.Header{
 		Simulated: true, Predicted: true, Model: a.Config.Model.Name,
-		Requests: a.facts.requests, Rate: l.Rate, Limit: l.Concurrency,
+		Requests: a.facts.requests, Rate: l.Rate, Limit: l.Concurrency, Closed: c.Options.Closed,
 	}
 	run, err := result.Analyze(h, nil, a.Options, calls)
-	if err != nil {
+	if err := cmp.Or(c.Err(), err); err != nil {
 		return out, err
 	}
 	out.Summary, out.failed = run.Summary(), run.FailureText()

@@ -65,6 +65,9 @@ func (c *Calibration) answer(q Question) (answered, error) {
 	if a.run, err = a.replay(k); err != nil {
 		return answered{}, err
 	}
+	if a.facts.requests == 0 {
+		a.facts.requests = int(a.run.Figures["completed"])
+	}
 	if q.Load.Rate > 0 {
 		if a.burst, _, err = figures(a.Config, a.Replicas, a.Load.burst(a.burstRequests()), k, a.Seed); err != nil {
 			return answered{}, err

@@ -26,7 +26,11 @@ func replay(cfg engine.Config, replicas int, l Load, k *sim.Constants, seed uint
 // and why one of the others was refused. They are of the same definitions as
 // result.Summarize's; no call is kept, since fits and ranges make many replays.
 func figures(cfg engine.Config, replicas int, l Load, k *sim.Constants, seed uint64) (f map[string]float64, refused string, err error) {
-	out, err := sim.Replay(cfg, max(1, replicas), l.Jobs(seed), sim.ReplayOptions{MaxConcurrency: l.Concurrency, Seed: seed, Constants: k, Warm: l.Warm(seed)})
+	c, err := l.course(max(1, replicas), seed, k)
+	if err != nil {
+		return nil, "", err
+	}
+	out, err := sim.Replay(cfg, max(1, replicas), c.Jobs, c.Options)
 	if err != nil {
 		return nil, "", err
 	}
@@ -56,6 +60,9 @@ func figures(cfg engine.Config, replicas int, l Load, k *sim.Constants, seed uin
 		}
 		tokens, generated = tokens+float64(o.Prompt+n), generated+float64(n)
 		end = max(end, ms(last.At)/1e3)
+	}
+	if err := c.Err(); err != nil {
+		return nil, "", err
 	}
 	span := end - begin
 	f = map[string]float64{

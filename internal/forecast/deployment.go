@@ -175,6 +175,9 @@ func (d *Deployment) text() string {
 // that it does not serve, nil where it serves all.
 func (d *Deployment) tooLong(l *Load) *engine.Rejection {
 	var worst *engine.Rejection
+	if l.calib.Course != nil {
+		return d.config.Fits(l.longest.Input, l.longest.Output)
+	}
 	longest := 0
 	for _, r := range l.calib.Exact {
 		if n := r.Input + r.Output; n > longest {

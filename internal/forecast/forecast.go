@@ -47,6 +47,11 @@ func DefaultMetrics() []string {
 	return []string{calib.Throughput, outputThroughput, calib.MeanTTFT, calib.MeanTPOT, calib.MedianITL, calib.MeanE2E}
 }
 
+// SessionMetrics are shown of loads of sessions where a question names none.
+func SessionMetrics() []string {
+	return []string{"sessions_per_hour", "mean_session_s", "e2e_avg_interactivity", calib.MeanTTFT, calib.MeanTPOT}
+}
+
 const outputThroughput = "output_throughput"
 
 // answer is what the simulator says of a deployment under a load.
@@ -91,6 +96,9 @@ func (q Question) Answer(c *calib.Calibration, deployments []Deployment, loads [
 	}
 	if len(t.Metrics) == 0 {
 		t.Metrics = DefaultMetrics()
+		if slices.ContainsFunc(loads, func(l Load) bool { return l.calib.Sessions }) {
+			t.Metrics = SessionMetrics()
+		}
 		if len(t.Rows) > 1 { // of one workload, output tokens are the same share of all in each row
 			t.Metrics = slices.DeleteFunc(t.Metrics, func(m string) bool { return m == outputThroughput })
 		}
@@ -161,7 +169,7 @@ func (q Question) row(d *Deployment, a *answer) Row {
 		return out
 	}
 	l := a.load
-	out.Load, out.Rate, out.Concurrency = l.name, l.calib.Rate, l.calib.Concurrency
+	out.Load, out.Rate, out.Concurrency = l.name, l.rate, l.calib.Concurrency
 	out.Figures, out.PerGPU = map[string]Estimate{}, map[string]Estimate{}
 	for name, v := range a.Summary.Figures {
 		e := Estimate{Value: v}

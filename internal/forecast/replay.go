@@ -8,6 +8,7 @@ import (
 
 	"perflab/internal/calib"
 	"perflab/internal/engine"
+	"perflab/internal/outline"
 	"perflab/internal/result"
 	"perflab/internal/sim"
 	"perflab/internal/workload"
@@ -31,9 +32,9 @@ type Run struct {
 // order in which they end; nil stands for no site that is known.
 func (r Run) Calls(ctx context.Context, at *Site) iter.Seq2[result.Call, error] {
 	return func(yield func(result.Call, error) bool) {
-		var unread error // of a prompt
 		var end time.Duration
-		o := sim.ReplayOptions{MaxConcurrency: r.Workload.Spec().MaxConcurrency, Seed: r.Seed, Constants: at.values()}
+		pass := outline.New(r.Workload, r.Tokenizer)
+		o := pass.Options(sim.ReplayOptions{Seed: r.Seed, Constants: at.values()}, r.Replicas)
 		if r.Engine != nil {
 			all := make([]sim.Stats, 0, r.Replicas)
 			o.Stats = func(_ int, s sim.Stats) {
@@ -42,14 +43,14 @@ func (r Run) Calls(ctx context.Context, at *Site) iter.Seq2[result.Call, error] 
 				}
 			}
 		}
-		calls, err := calib.Calls(r.Config, r.Replicas, r.jobs(&unread), o)
+		calls, err := calib.Calls(r.Config, r.Replicas, pass.Jobs(), o)
 		if err != nil {
 			yield(result.Call{}, err)
 			return
 		}
 		for c := range calls {
 			end = max(end, c.End)
-			if err := cmp.Or(unread, context.Cause(ctx)); err != nil {
+			if err := cmp.Or(pass.Err(), context.Cause(ctx)); err != nil {
 				yield(result.Call{}, err)
 				return
 			}
@@ -57,24 +58,8 @@ func (r Run) Calls(ctx context.Context, at *Site) iter.Seq2[result.Call, error] 
 				return
 			}
 		}
-		if unread != nil {
-			yield(result.Call{}, unread)
-		}
-	}
-}
-
-// jobs turns requests into the simulator's jobs. It ends at the first prompt
-// that cannot be read, and says why.
-func (r Run) jobs(unread *error) iter.Seq[sim.Job] {
-	return func(yield func(sim.Job) bool) {
-		for request := range r.Workload.All() {
-			j := sim.Job{Index: request.Index, Arrive: request.Due, Output: request.Output}
-			if j.Prompt, *unread = promptTokens(request, r.Tokenizer); *unread != nil {
-				return
-			}
-			if !yield(j) {
-				return
-			}
+		if err := pass.Err(); err != nil {
+			yield(result.Call{}, err)
 		}
 	}
 }

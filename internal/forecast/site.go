@@ -56,9 +56,10 @@ func (r MeasuredRun) observation() (o calib.Observation, err error) {
 	if err := allAnswered(f); err != nil {
 		return o, err
 	}
+	n := r.Workload.Len()
 	switch {
-	case int(f["completed"]) != r.Workload.Len():
-		return o, fmt.Errorf("%.0f requests were answered of %d", f["completed"], r.Workload.Len())
+	case n > 0 && int(f["completed"]) != n:
+		return o, fmt.Errorf("%.0f requests were answered of %d", f["completed"], n)
 	case fromCache(f) && !r.Workload.Spec().SharesPrefixes():
 		return o, errors.New("its prompts were in the prefix cache, which no request shows")
 	}
@@ -66,8 +67,12 @@ func (r MeasuredRun) observation() (o calib.Observation, err error) {
 	if err != nil {
 		return o, err
 	}
-	t, n := r.Workload.Totals(), float64(r.Workload.Len())
-	l.calib.Input.Mean, l.calib.Output.Mean = float64(t.Input)/n, float64(t.Output)/n
+	if n > 0 {
+		t := r.Workload.Totals()
+		l.calib.Input.Mean, l.calib.Output.Mean = float64(t.Input)/float64(n), float64(t.Output)/float64(n)
+	} else {
+		l.calib.Requests = int(f["completed"]) // time decides
+	}
 	if l.calib.Arrival != "constant" { // every request is listed with its time
 		l.calib.Arrival = "poisson"
 	}

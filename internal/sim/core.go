@@ -154,7 +154,7 @@ func (c *Core) enter(j Job) *seq {
 		*s = seq{blocks: s.blocks[:0], state: s.state[:0], hashes: s.hashes[:0], own: s.own[:0]}
 	}
 	s.job, s.order, s.first = j, c.order, true
-	s.prompt, s.output, s.shared = j.promptLen(), j.Output, len(j.Prompt)/c.cfg.Block
+	s.prompt, s.output, s.shared = j.promptLen(), j.Output, j.shared()/c.cfg.Block
 	s.job.Arrive = max(j.Arrive, c.result.Start+1, c.front.at)
 	c.order++
 	c.live[j.Index] = s

@@ -213,6 +213,11 @@ func (g *Group) warm(jobs []Job) {
 		for _, ok := g.Step(); ok; _, ok = g.Step() {
 		}
 	}
+	g.reset()
+}
+
+// reset turns the time of a group back in which nothing runs.
+func (g *Group) reset() {
 	for _, m := range g.members {
 		m.core.reset()
 		m.tokens = 0

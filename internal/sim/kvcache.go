@@ -69,6 +69,10 @@ func (kv *kvCache) hash(s *seq, i int) uint64 {
 		if k > 0 {
 			parent = s.hashes[k-1]
 		}
+		if s.job.Pieces != nil {
+			s.hashes = append(s.hashes, s.place.chain(parent, s.job.Pieces, kv.block))
+			continue
+		}
 		s.hashes = append(s.hashes, chain(parent, s.job.Prompt[k*kv.block:(k+1)*kv.block]))
 	}
 	return s.hashes[i]

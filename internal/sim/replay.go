@@ -17,13 +17,21 @@ type ReplayOptions struct {
 	Constants      *Constants                 // of the step model; nil: Default()
 	Stats          func(replica int, s Stats) // called for each replica after the last outcome; nil: not
 	Warm           []Job                      // served by every replica before time 0, one after another: their prompts may be in its cache
+
+	// What follows is of jobs that wait for others: see Sessions.
+	Sessions Sessions
+	Affinity bool                                                // all jobs of a session go to the replica of its first one
+	Home     func(first Job) int                                 // that replica; negative or nil: the one with the fewest jobs in flight, which equals take in turns
+	Closed   bool                                                // a job of the sequence is due when the limit lets it pass
+	Until    time.Duration                                       // no job is sent from then on; 0: all are
+	Fill     func(replica int) (jobs iter.Seq[Job], of Sessions) // served by a replica before time 0, without a limit, after Warm; nil: nothing is
 }
 
 // Replay runs jobs, whose arrivals must not decrease, through replicas copies
 // of an engine in virtual time. A job goes to the replica with the fewest in
 // flight, the first of equals; with a concurrency limit it starts when one
 // before it has ended. Outcomes come in the order in which they end. Ranging
-// again over the result runs the replay again.
+// again over the result runs the replay again, which Sessions must allow.
 func Replay(cfg engine.Config, replicas int, jobs iter.Seq[Job], o ReplayOptions) (iter.Seq[Outcome], error) {
 	if replicas < 1 {
 		return nil, fmt.Errorf("replay on %d replicas: need at least one", replicas)
@@ -32,7 +40,7 @@ func Replay(cfg engine.Config, replicas int, jobs iter.Seq[Job], o ReplayOptions
 		return nil, err
 	}
 	return func(yield func(Outcome) bool) {
-		r := &replay{limit: o.MaxConcurrency, yield: yield}
+		r := &replay{options: o, yield: yield, lanes: map[int]*lane{}}
 		for i := range replicas {
 			c, err := New(cfg, Options{Seed: o.Seed + uint64(i), KVTokens: o.KVTokens, Constants: o.Constants})
 			if err != nil {
@@ -41,19 +49,9 @@ func Replay(cfg engine.Config, replicas int, jobs iter.Seq[Job], o ReplayOptions
 			c.warm(o.Warm)
 			c.records()
 			r.replicas = append(r.replicas, &replica{engine: c})
+			r.fill(i)
 		}
-		for j := range jobs {
-			for r.advance(j.Arrive) {
-			}
-			for r.full() && r.advance(math.MaxInt64) {
-			}
-			if r.stopped {
-				return
-			}
-			r.start(j, max(j.Arrive, r.now))
-		}
-		for r.advance(math.MaxInt64) {
-		}
+		r.run(jobs)
 		if o.Stats == nil || r.stopped {
 			return
 		}
@@ -64,16 +62,42 @@ func Replay(cfg engine.Config, replicas int, jobs iter.Seq[Job], o ReplayOptions
 }
 
 type replay struct {
+	options  ReplayOptions
 	replicas []*replica
-	limit    int
-	inFlight int
-	now      time.Duration // when the last step ended
+	inFlight int           // jobs that stand alone, and sessions
+	now      time.Duration // when the last step ended, or a job of a session came
+	lanes    map[int]*lane // sessions under way, by number
+	later    laterJobs
+	order    int // jobs that waited for their time so far
+	turn     int // replica at which the search for the least busy begins, of sessions
 	yield    func(Outcome) bool
 	stopped  bool
 }
 
+// run runs a sequence of jobs, and what follows on them, to the end.
+func (r *replay) run(jobs iter.Seq[Job]) {
+	for j := range jobs {
+		for r.advance(j.Arrive) {
+		}
+		for r.full() && r.advance(math.MaxInt64) {
+		}
+		at := max(j.Arrive, r.now)
+		if r.stopped || r.over(at) {
+			break
+		}
+		r.begin(j, at)
+	}
+	for r.advance(math.MaxInt64) {
+	}
+}
+
 // full says that the next job has to wait for the end of another.
-func (r *replay) full() bool { return r.limit > 0 && r.inFlight >= r.limit }
+func (r *replay) full() bool {
+	return r.options.MaxConcurrency > 0 && r.inFlight >= r.options.MaxConcurrency
+}
+
+// over says that nothing is sent at a time any more.
+func (r *replay) over(at time.Duration) bool { return r.options.Until > 0 && at >= r.options.Until }
 
 // replica is a copy of the engine and the step it is in, if any.
 type replica struct {
@@ -83,9 +107,20 @@ type replica struct {
 }
 
 // advance runs the next event by t: a step that ends by t, or one that begins
-// before t (one that could begin at t waits for the arrivals at t). It is false
-// when there is none.
+// before t (one that could begin at t waits for the arrivals at t), or a job comes
+// that waited for others. It is false when there is none.
 func (r *replay) advance(t time.Duration) bool {
+	if len(r.later) > 0 && r.later[0].Arrive <= t && !r.stopped {
+		if !r.step(r.later[0].Arrive) {
+			r.arrive()
+		}
+		return true
+	}
+	return r.step(t)
+}
+
+// step is advance for what happens in engines.
+func (r *replay) step(t time.Duration) bool {
 	at, next, ends := time.Duration(0), (*replica)(nil), false
 	for _, c := range r.replicas {
 		e, isEnd, ok := c.event()
@@ -114,25 +149,46 @@ func (c *replica) event() (at time.Duration, ends, ok bool) {
 	return at, false, ok
 }
 
-func (r *replay) start(j Job, at time.Duration) {
-	best := 0
-	for i, c := range r.replicas {
-		if c.inFlight < r.replicas[best].inFlight {
-			best = i
+// begin sends a job of the sequence, and begins the session of which it is the first.
+func (r *replay) begin(j Job, at time.Duration) {
+	if r.options.Closed {
+		j.Arrive = at
+	}
+	r.inFlight++
+	if j.Session > 0 && r.options.Sessions != nil {
+		r.open(j, at)
+		return
+	}
+	r.send(j, at, r.least(0))
+}
+
+// least is the replica with the fewest jobs in flight, of equals the first from one on.
+func (r *replay) least(from int) int {
+	best := from
+	for i := range r.replicas {
+		if k := (from + i) % len(r.replicas); r.replicas[k].inFlight < r.replicas[best].inFlight {
+			best = k
 		}
 	}
-	o := Outcome{Index: j.Index, Replica: best, Prompt: j.promptLen(), Output: j.Output, Due: j.Arrive, Ready: at, Sent: at}
+	return best
+}
+
+// send hands a job to a replica.
+func (r *replay) send(j Job, at time.Duration, to int) {
+	o := Outcome{
+		Index: j.Index, Replica: to, Prompt: j.promptLen(), Output: j.Output, Due: j.Arrive, Ready: at, Sent: at,
+		Session: j.Session, Turn: j.Turn, Turns: j.Turns,
+	}
 	j.Arrive = at
-	e := r.replicas[best].engine
+	e := r.replicas[to].engine
 	if err := e.check(j); err != nil {
 		o.Err = err.Error()
-		r.emit(o)
+		r.end(o, at)
 		return
 	}
 	o.Tokens = make([]Emit, 0, j.Output)
 	e.put(j, o)
-	r.inFlight++
-	r.replicas[best].inFlight++
+	r.replicas[to].inFlight++
 }
 
 // deliver hands out what a step has finished.
@@ -142,10 +198,19 @@ func (r *replay) deliver(c *replica) {
 	r.now = step.End
 	for _, p := range step.Progress {
 		p.s.out.Cached = p.Cached
-		r.inFlight--
 		c.inFlight--
-		r.emit(p.s.out)
+		r.end(p.s.out, step.End)
 	}
+}
+
+// end hands an outcome out, and goes on with its session or frees its place at the limit.
+func (r *replay) end(o Outcome, at time.Duration) {
+	r.emit(o)
+	if l := r.lanes[o.Session]; l != nil {
+		r.follow(l, o, at)
+		return
+	}
+	r.inFlight--
 }
 
 func (r *replay) emit(o Outcome) {

@@ -49,19 +49,17 @@ func (r *router) choose(j *Job) *member {
 	}
 	best := least
 	uneven := most.requests-least.requests > unevenMore && float64(most.requests) > unevenTimes*float64(least.requests)
-	if known, tokens := r.longest(j.Prompt); !uneven && float64(tokens) > routedShare*float64(len(j.Prompt)) {
+	if known, tokens := r.longest(j); !uneven && float64(tokens) > routedShare*float64(j.shared()) {
 		best = known
 	}
-	r.remember(j.Prompt, best)
+	r.remember(j, best)
 	return best
 }
 
 // longest is the engine that has had the longest beginning of a prompt, and how long that
 // is.
-func (r *router) longest(prompt []uint32) (m *member, tokens int) {
-	h := uint64(0)
-	for n := routedBlock; n <= len(prompt); n += routedBlock {
-		h = chain(h, prompt[n-routedBlock:n])
+func (r *router) longest(j *Job) (m *member, tokens int) {
+	for h := range j.beginnings(routedBlock) {
 		next := r.had[0][h]
 		if next == nil {
 			next = r.had[1][h]
@@ -69,16 +67,14 @@ func (r *router) longest(prompt []uint32) (m *member, tokens int) {
 		if next == nil {
 			break
 		}
-		m, tokens = next, n
+		m, tokens = next, tokens+routedBlock
 	}
 	return m, tokens
 }
 
 // remember notes that an engine gets a prompt.
-func (r *router) remember(prompt []uint32, m *member) {
-	h := uint64(0)
-	for n := routedBlock; n <= len(prompt); n += routedBlock {
-		h = chain(h, prompt[n-routedBlock:n])
+func (r *router) remember(j *Job, m *member) {
+	for h := range j.beginnings(routedBlock) {
 		if r.had[0] == nil || len(r.had[0]) >= routedBlocks {
 			r.had[0], r.had[1] = map[uint64]*member{}, r.had[0]
 		}

@@ -28,8 +28,9 @@ type seq struct {
 	pulled bool          // its KV cache has come, and the last token of its prompt is computed next
 	phase  phase
 	state  []int32  // blocks of windows and recurrent states
-	shared int      // leading blocks full of Job.Prompt, which others may share
+	shared int      // leading blocks full of Job.Prompt or Job.Pieces, which others may share
 	hashes []uint64 // of the prefix up to the end of each of them
+	place  place    // behind those hashed, in Job.Pieces
 	own    []int32  // the blocks after them that have been published, as long as they carry their stamps
 	chance *rand.Rand
 	r      *relay // of a group, that this is the part of an engine of; nil in an engine that does all

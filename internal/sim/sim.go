@@ -39,6 +39,7 @@ type Engine interface {
 	put(Job, Outcome) time.Duration // Submit of a job that has been checked
 	cancel(index int, at time.Duration)
 	warm([]Job) // serves jobs before time 0
+	reset()     // turns the time of an engine back in which nothing runs
 	records()   // steps write outcomes and report the ends of jobs alone, from now on
 }
 
@@ -66,7 +67,11 @@ type Job struct {
 	Prompt []uint32      // token ids; equal prefixes share KV blocks
 	Output int           // tokens to produce
 
-	PromptLen int // of a job without Prompt: tokens that no other job begins with
+	PromptLen int     // of a job without Prompt: tokens that no other job begins with, but for Pieces
+	Pieces    []Piece // what those are made of, as many in all; nil: tokens of its own
+
+	Session     int // from 1; 0: the job stands alone
+	Turn, Turns int // its place in the session, and how many there are: for the outcome alone
 }
 
 func (j *Job) promptLen() int {
@@ -88,6 +93,8 @@ type Outcome struct {
 	Tokens  []Emit        // output tokens as they left the engine
 	Cached  int           // prompt tokens found in the prefix cache
 	Err     string        // refused: longer than the context, say
+
+	Session, Turn, Turns int // those of the job
 }
 
 // Emit is one chunk of output.

@@ -36,10 +36,6 @@ func (c *checker) client() {
 
 // fits checks a workload of a study against its runtime and client.
 func (c *checker) fits(at, name string, w *workload.Workload) {
-	if c.s.Runtime.Kind == Predicted && (w.Conversations() || w.Len() == 0) {
-		c.add(at, "workload %s: a prediction needs every request and its time in advance: conversations, sessions of agents, "+
-			"and a closed loop bounded by duration, need runtime kind process, simulated or existing", name)
-	}
 	if c.s.Bench.Cache == bench.CacheWarm && w.Len() == 0 {
 		c.add(at, "workload %s: cache warm needs to know the prompts beforehand: give num_prompts", name)
 	}

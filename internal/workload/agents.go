@@ -318,6 +318,27 @@ func (w trees) nextTurn(r Request) (next Request, idle time.Duration, ok bool) {
 	return w.turn(r.Session-1, r.Turn+1), t.Turns[r.Turn+1].Idle, true
 }
 
+// Recorded is a session of agents of a workload.
+type Recorded struct {
+	agents.Session
+	Number, Round, From int           // which it is of the files, how often these were gone through before, and the turn with which it begins
+	First, Head         int           // index of that turn, and tokens of the run alone in front of each prompt
+	Due                 time.Duration // of its first request
+}
+
+// Recorded is session k, from 0, in the order of All; false behind the last one.
+func (w *Workload) Recorded(k int) (r Recorded, ok bool) {
+	if !w.Trees() || w.supply == nil && k >= len(w.due) {
+		return r, false
+	}
+	t, first := trees{w}.session(k)
+	r = Recorded{t.Session, t.number, t.round, t.from, first, w.nonce.tokens, 0}
+	if w.supply == nil {
+		r.Due = w.due[k]
+	}
+	return r, true
+}
+
 // Fills are requests that put into a server's prefix cache what it would hold if the sessions
 // that begin in the middle had run until there: for each of these the first one, after which NextFill
 // has the others. They ask for one token, and their Index counts for nothing.

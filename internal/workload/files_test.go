@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"perflab/internal/workload/imagefile"
 )
 
 // moved copies the files of a spec to another place, as another machine gets them.
@@ -74,7 +76,7 @@ func TestFilesElsewhere(t *testing.T) {
 		"no file":                {Spec{NumPrompts: 2, RandomInputLen: 5}, nil},
 		"a file":                 {Spec{Dataset: "gsm8k", Path: plain, NumPrompts: 2}, []string{""}},
 		"a dataset in the cache": {Spec{Dataset: "hf", Path: "openai/gsm8k", NumPrompts: 2, HFOutputLen: 5}, []string{filepath.Join("main", "test-1.jsonl")}},
-		"rows with images":       {Spec{Dataset: "jsonl", Path: pictures, NumPrompts: 2, OutputLen: 5}, []string{"", imageName("pictures/one.png"), imageName(filepath.Join(aside, "two.png"))}},
+		"rows with images":       {Spec{Dataset: "jsonl", Path: pictures, NumPrompts: 2, OutputLen: 5}, []string{"", imagefile.Name("pictures/one.png"), imagefile.Name(filepath.Join(aside, "two.png"))}},
 		"one file of a dataset":  {Spec{Dataset: "hf", Path: plain, HFName: "openai/gsm8k", NumPrompts: 2, HFOutputLen: 5}, []string{""}},
 	} {
 		t.Run(name, func(t *testing.T) {

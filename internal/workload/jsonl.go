@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"perflab/internal/token"
+	"perflab/internal/workload/imagefile"
 )
 
 // jsonlKeys are what a row of a custom dataset may have.
@@ -51,7 +52,7 @@ func readJSONL(f io.Reader, s Spec) (source, error) {
 	src := source{drops: dropCounts{}, estimated: true}
 	var prompts []string
 	var extras []*Request // nil: nothing beside the prompt
-	files := imageFiles{dir: filepath.Dir(s.Path), at: s.ImagesAt, read: map[string]string{}}
+	files := &imagefile.Set{Dir: filepath.Dir(s.Path), At: s.ImagesAt}
 	err := eachLine(f, func(line []byte) error {
 		src.read++
 		var j jsonlRow
@@ -98,10 +99,10 @@ func jsonlImages(s Spec) ([]File, error) {
 	defer f.Close()
 	var out []File
 	seen := map[string]bool{}
-	files := imageFiles{dir: filepath.Dir(s.Path), found: func(image, path string) {
+	files := &imagefile.Set{Dir: filepath.Dir(s.Path), Found: func(image, path string) {
 		if !seen[image] {
 			seen[image] = true
-			out = append(out, File{Key: FileImages, Path: path, Name: imageName(image)})
+			out = append(out, File{Key: FileImages, Path: path, Name: imagefile.Name(image)})
 		}
 	}}
 	err = eachLine(f, func(line []byte) error {
@@ -127,7 +128,7 @@ func (j jsonlRow) extra(q Request, src *source) *Request {
 }
 
 // request is what the row says to send.
-func (j jsonlRow) request(files imageFiles) (q Request, err error) {
+func (j jsonlRow) request(files *imagefile.Set) (q Request, err error) {
 	q = Request{System: j.System, Documents: j.Documents, Model: j.Model}
 	images := j.Images
 	switch {
@@ -145,7 +146,7 @@ func (j jsonlRow) request(files imageFiles) (q Request, err error) {
 		images = append(parts, images...)
 	}
 	for i, image := range images {
-		url, err := files.url(image)
+		url, err := files.URL(image)
 		if err != nil {
 			return q, fmt.Errorf("image %d: %w", i+1, err)
 		}

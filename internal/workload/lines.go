@@ -13,11 +13,7 @@ import (
 )
 
 // mostLine is the size of a line that is read: of a request with some images of several MB.
-// mostImage is that of the file of one.
-const (
-	mostLine  = 64 << 20
-	mostImage = 64 << 20
-)
+const mostLine = 64 << 20
 
 // eachLine calls fn with each line that is not blank; an error names the line.
 func eachLine(f io.Reader, fn func(line []byte) error) error {

@@ -49,12 +49,13 @@ func (f *Predictor) sent(name string, requests int) *predictedLoad {
 		return nil
 	}
 	spec := f.study.WorkloadSpec(name, 0)
-	if spec.UntilPrecision != "" {
+	precise := spec.UntilPrecision != ""
+	if precise {
 		spec.UntilPrecision, spec.UntilMetric = "", ""
 		spec = spec.Sized(requests)
 	}
 	w, tok, err := bench.OpenPredicted(spec)
-	if err != nil {
+	if err != nil || precise && w.Conversations() { // how many sessions that were, nobody has said
 		return nil
 	}
 	if t := w.Totals(); t.Input+t.Output > mostLearnedTokens {

@@ -157,11 +157,7 @@ func (f *Predictor) load(name string) *predictedLoad {
 	if p.w, p.tok, p.err = bench.OpenPredicted(spec); p.err != nil {
 		return p
 	}
-	n, tokens := p.w.Len(), p.w.Totals().Input+p.w.Totals().Output
-	most := maxPredictedRequests
-	if tokens > 0 {
-		most = min(most, max(minPredictedRequests, int(float64(n)*predictedTokens/float64(tokens))))
-	}
+	n, most := predictedPart(p.w)
 	if n <= most || spec.Steps != "" {
 		return p
 	}
@@ -169,6 +165,22 @@ func (f *Predictor) load(name string) *predictedLoad {
 		p.w, p.tok, p.err = bench.OpenPredicted(first)
 	}
 	return p
+}
+
+// predictedPart is how many requests a workload has, and how many of them are replayed at most; of sessions how many
+// sessions. Where time decides there is no number, and all of the time is replayed.
+func predictedPart(w *workload.Workload) (n, most int) {
+	n = w.Len()
+	if w.Conversations() {
+		// What prompts have in common costs a replay nothing, and fewer sessions than run together are another load.
+		s := w.Spec()
+		return s.NumPrompts, max(2*s.MaxConcurrency, s.NumPrompts*maxPredictedRequests/max(1, n))
+	}
+	most = maxPredictedRequests
+	if tokens := w.Totals().Input + w.Totals().Output; tokens > 0 {
+		most = min(most, max(minPredictedRequests, int(float64(n)*predictedTokens/float64(tokens))))
+	}
+	return n, most
 }
 
 var _ tune.Parallel = (*Predictor)(nil)

@@ -54,7 +54,7 @@ func (f *Predictor) point(name string, step bench.Step) *predictedLoad {
 	at := name + " " + step.Load.String()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if p, ok := f.loads[at]; ok && p.w != nil && p.w.Len() >= spec.NumPrompts {
+	if p, ok := f.loads[at]; ok && p.w != nil && p.w.Spec().NumPrompts >= spec.NumPrompts {
 		return p
 	}
 	p := &predictedLoad{}

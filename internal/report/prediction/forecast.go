@@ -155,6 +155,9 @@ func rounded(v float64) string {
 // a range of ms are in the unit of the figure.
 func estimate(e forecast.Estimate, m result.Metric) (value, between string) {
 	scale, unit := 1.0, ""
+	if m.Unit == "s" {
+		unit = " s"
+	}
 	if m.Unit == "ms" {
 		unit = " ms"
 		if e.Value >= 1000 {

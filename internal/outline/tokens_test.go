@@ -1,4 +1,4 @@
-package forecast
+package outline
 
 import (
 	"errors"
@@ -28,23 +28,23 @@ func (letters) Name() string                   { return "letters" }
 
 var _ workload.Tokenizer = letters{}
 
-// TestPromptTokens: a prediction reads all that a request sends, by the
+// TestTokens: a prediction reads all that a request sends, by the
 // workload's own tokenizer.
-func TestPromptTokens(t *testing.T) {
+func TestTokens(t *testing.T) {
 	r := workload.Request{System: "ab", History: []workload.Message{{Role: "user", Content: "c"}, {Role: "assistant", Content: "d"}}, Prompt: "ef"}
-	got, err := promptTokens(r, letters{})
+	got, err := Tokens(r, letters{})
 	if want := []uint32{'a', 'b', 'c', 'd', 'e', 'f'}; err != nil || !slices.Equal(got, want) {
 		t.Errorf("%v, %v", got, err)
 	}
-	got, err = promptTokens(workload.Request{Prompt: "how are you"}, nil)
+	got, err = Tokens(workload.Request{Prompt: "how are you"}, nil)
 	if want := token.Append(nil, "how are you"); err != nil || !slices.Equal(got, want) {
 		t.Errorf("%v, %v, want %v", got, err, want)
 	}
 	r.IDs = []int32{7, 8}
-	if got, err = promptTokens(r, letters{}); err != nil || !slices.Equal(got, []uint32{7, 8}) {
+	if got, err = Tokens(r, letters{}); err != nil || !slices.Equal(got, []uint32{7, 8}) {
 		t.Errorf("of ids: %v, %v", got, err)
 	}
-	if _, err = promptTokens(workload.Request{Prompt: "eh?"}, letters{}); err == nil {
+	if _, err = Tokens(workload.Request{Prompt: "eh?"}, letters{}); err == nil {
 		t.Error("what has no token is no error")
 	}
 
@@ -52,11 +52,11 @@ func TestPromptTokens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var unread error
-	for range (Run{Workload: w, Tokenizer: failing{}}).jobs(&unread) {
+	p := New(w, failing{})
+	for range p.Jobs() {
 		t.Error("a job of a prompt that cannot be read")
 	}
-	if unread == nil {
+	if p.Err() == nil {
 		t.Error("no error of a prompt that cannot be read")
 	}
 }
