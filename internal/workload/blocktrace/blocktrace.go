@@ -31,6 +31,7 @@ type Recorded struct {
 	Session   string  `json:"session,omitzero"`    // which requests belong together
 	Status    int     `json:"status,omitzero"`     // of the answer
 	Error     string  `json:"error,omitzero"`      // class of what failed, as in calls.jsonl
+	Simulated bool    `json:"simulated,omitzero"`  // by a simulated engine, whose answers and times are not of hardware
 
 	API         string   `json:"api,omitzero"`
 	Model       string   `json:"model,omitzero"`
@@ -78,3 +79,6 @@ func (r Row) Check() error {
 	}
 	return nil
 }
+
+// End is when its answer had ended.
+func (r Row) End() float64 { return r.Timestamp + r.Duration }
