@@ -96,6 +96,7 @@ var tests = map[string]map[string]string{
 	"fleet/ship":          {"stat": "random calls and faults"},
 	"fleet":               {"fleet/agent": "agents to lead", "workload": "what they send", "rundir": "what was fetched of them"},
 	"lab":                 {"sim": "a server to measure", "gauge": "what was read of the nodes", "replay": "predictions are corrected by what was measured"},
+	"record":              {"workload": "recordings are replayed", "sim": "by an engine that answers", "engine": "which is configured", "arch": "of a model", "truth": "a server with known instants shows what is added", "stat": "and by how much"},
 	"report":              {"stat": "random calls", "verdict": "summaries with verdicts"},
 	"report/prediction":   {"engine": "the memory of a configuration is rendered"},
 	"report/progress":     {"tune": "the ratio of what leads"},

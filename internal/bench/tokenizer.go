@@ -277,3 +277,10 @@ func (o *Outcome) CountedBy() string {
 	}
 	return fmt.Sprintf("(estimated; %+.1f %% by the server's count)", 100*(float64(counted)/float64(planned)-1))
 }
+
+// OpenTokenizer opens a tokenizer.json, the one of a directory, or that of a model in the Hugging Face
+// cache; nil, for package token's approximation, where none is named or an estimate is asked for.
+func OpenTokenizer(name string) (workload.Tokenizer, error) {
+	_, _, tok, err := openTokenizer(workload.Spec{Tokenizer: name})
+	return tok, err
+}

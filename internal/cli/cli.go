@@ -103,7 +103,7 @@ func addCommands(root *cobra.Command, env console.Env) {
 		id, title string
 		commands  []*cobra.Command
 	}{
-		{"measure", "Measure and tune:", []*cobra.Command{measure.NewBench(env), measure.NewTune(env), measure.NewStatus(env)}},
+		{"measure", "Measure and tune:", []*cobra.Command{measure.NewBench(env), measure.NewTune(env), measure.NewStatus(env), measure.NewRecord(env)}},
 		{"engines", "Engines:", []*cobra.Command{plan.NewEngines(env), plan.NewRender(env)}},
 		{"simulate", "Without a GPU:", []*cobra.Command{plan.NewSim(env), plan.NewPredict(env), plan.NewCalibrate(env)}},
 		{"results", "Results:", []*cobra.Command{read.NewReport(env), read.NewCompare(env), read.NewImport(env), read.NewExport(env), read.NewAudit(env)}},

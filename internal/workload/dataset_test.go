@@ -230,6 +230,21 @@ func TestMooncakeSharesPrefixes(t *testing.T) {
 	}
 }
 
+// TestRecordedBlocks: blocks of another size, with what perflab's own recordings say besides.
+func TestRecordedBlocks(t *testing.T) {
+	path := file(t, `{"timestamp": 0, "input_length": 40, "output_length": 5, "hash_ids": [9007199254740991, 2, 3], "block_size": 16, "session": "a", "status": 200}
+{"timestamp": 7.5, "input_length": 33, "output_length": 6, "hash_ids": [9007199254740991, 2, 4], "block_size": 16, "temperature": 0, "input_by": "estimate"}
+{"timestamp": 8, "input_length": 0, "output_length": 0, "hash_ids": [], "block_size": 16, "status": 400, "error": "http"}
+`)
+	w := mustOpen(t, Spec{Dataset: "mooncake", Path: path})
+	reqs := slices.Collect(w.All())
+	checkLengths(t, reqs)
+	a, b := token.Append(nil, reqs[0].Prompt), token.Append(nil, reqs[1].Prompt)
+	if len(reqs) != 2 || !slices.Equal(a[:32], b[:32]) || a[32] == b[32] || reqs[1].Due != 7500*time.Microsecond {
+		t.Errorf("%d requests, the second due at %v:\n%v\n%v", len(reqs), reqs[1].Due, a, b)
+	}
+}
+
 func TestJSONL(t *testing.T) {
 	path := file(t, `{"prompt": "one two three", "output_tokens": 5}
 
@@ -274,7 +289,9 @@ func TestBadFiles(t *testing.T) {
 		{"azure", "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:17:03,0,2\n2023-11-16 18:17:03,3,0\n2023-11-16 18:17:03,4,0\n",
 			"has no usable row: 3 read, 2 with no output tokens, 1 with no input tokens"},
 		{"mooncake", `{"timestamp": 0, "input_length": 600, "output_length": 1, "hash_ids": [1]}`, "line 1: 1 hash_ids of 512 tokens each do not make an input_length of 600"},
-		{"mooncake", `{"timestamp": 0, "prompt_length": 600}`, "line 1: unknown field \"prompt_length\" (accepted keys: timestamp, input_length, output_length, hash_ids)"},
+		{"mooncake", `{"timestamp": 0, "prompt_length": 600}`, "line 1: unknown field \"prompt_length\" (accepted keys: timestamp, input_length, output_length, hash_ids, block_size and what perflab record adds)"},
+		{"mooncake", `{"timestamp": 0, "input_length": 600, "output_length": 1, "hash_ids": [1, 2], "block_size": 64}`, "line 1: 2 hash_ids of 64 tokens each do not make an input_length of 600"},
+		{"mooncake", `{"timestamp": 0, "input_length": 600, "output_length": 1, "hash_ids": [1, 2], "block_size": -1}`, "line 1: a block_size of -1: a block has at least one token"},
 		{"mooncake", `{"timestamp": 0, "input_length": 99999999, "output_length": 1, "hash_ids": [1]}`, "over the limit"},
 		{"mooncake", `{"timestamp": 1e300, "input_length": 1, "output_length": 1, "hash_ids": [1]}`, "timestamp 1e+300 ms is out of range"},
 		{"mooncake", "{\"timestamp\": 0, \"input_length\": 1, \"output_length\": 1, \"hash_ids\": [1]}\n{\"timest", "line 2: the line ends inside the JSON object"},

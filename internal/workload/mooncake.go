@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"perflab/internal/stat"
+	"perflab/internal/workload/blocktrace"
 )
 
 // mooncake is a trace of arrivals, lengths and shared prefixes.
@@ -18,22 +19,9 @@ func mooncake() dataset {
 		fill: func(s *Spec) { s.IgnoreEOS = true },
 		read: readMooncake, isMadeUp: always, ofWords: always, shares: always,
 		hint: ": a JSONL file with the keys timestamp, input_length, output_length and hash_ids" +
-			" as in the traces that Mooncake publishes",
+			" as in the traces that Mooncake publishes, or a recording of perflab record",
 		title: func(s Spec) string { return ofFile("Mooncake trace", s) },
 	}
-}
-
-// mooncakeBlock is how many tokens one hash id stands for in the published
-// traces.
-const mooncakeBlock = 512
-
-// mooncakeRow is one line of a trace. A hash id names the content of a block
-// and of all blocks before it.
-type mooncakeRow struct {
-	Timestamp float64 `json:"timestamp"` // ms
-	Input     int     `json:"input_length"`
-	Output    int     `json:"output_length"`
-	HashIDs   []int64 `json:"hash_ids"`
 }
 
 // readMooncake reads a trace of arrivals, lengths and shared prefixes. Each
@@ -43,11 +31,11 @@ type mooncakeRow struct {
 func readMooncake(f *os.File, s Spec, p promptBuilder) (source, error) {
 	src := source{drops: dropCounts{}}
 	var rows []row
-	var ids [][]int64
+	var blocks []blocktrace.Row
 	err := eachLine(f, func(line []byte) error {
 		src.read++
-		var m mooncakeRow
-		if err := strict(line, &m, "timestamp, input_length, output_length, hash_ids"); err != nil {
+		var m blocktrace.Row
+		if err := strict(line, &m, blocktrace.Keys); err != nil {
 			return err
 		}
 		r := row{input: m.Input, output: m.Output}
@@ -60,13 +48,13 @@ func readMooncake(f *os.File, s Spec, p promptBuilder) (source, error) {
 			return nil
 		case math.Abs(ms) > float64(maxSpan/time.Millisecond):
 			return fmt.Errorf("timestamp %g ms is out of range", ms)
-		case len(m.HashIDs) != (m.Input+mooncakeBlock-1)/mooncakeBlock:
-			return fmt.Errorf("%d hash_ids of %d tokens each do not make an input_length of %d",
-				len(m.HashIDs), mooncakeBlock, m.Input)
+		}
+		if err := m.Check(); err != nil {
+			return err
 		}
 		r.at = time.Duration(math.Round(m.Timestamp * 1e6))
 		rows = append(rows, r)
-		ids = append(ids, m.HashIDs)
+		blocks = append(blocks, blocktrace.Row{IDs: m.IDs, Block: m.Tokens()})
 		return nil
 	})
 	if err != nil {
@@ -74,17 +62,17 @@ func readMooncake(f *os.File, s Spec, p promptBuilder) (source, error) {
 	}
 	cut, order, err := cutTrace(s, rows)
 	src.rows = cut
-	src.prompt = func(i int) string { return p.blocks(s.Seed, ids[order[i]], cut[i].input) }
+	src.prompt = func(i int) string { return p.blocks(s.Seed, blocks[order[i]], cut[i].input) }
 	return src, err
 }
 
-// blocks joins the blocks of ids, the last one cut to n words in all.
-func (p promptBuilder) blocks(seed uint64, ids []int64, n int) string {
+// blocks joins the blocks of a row, the last one cut to n words in all.
+func (p promptBuilder) blocks(seed uint64, r blocktrace.Row, n int) string {
 	var b strings.Builder
 	b.Grow(bytesFor(n))
-	for _, id := range ids {
-		p.writeWords(&b, stat.Stream(seed, "block "+strconv.FormatInt(id, 10)), min(n, mooncakeBlock))
-		n -= mooncakeBlock
+	for _, id := range r.IDs {
+		p.writeWords(&b, stat.Stream(seed, "block "+strconv.FormatInt(id, 10)), min(n, r.Block))
+		n -= r.Block
 	}
 	return trimSpace(&b)
 }
