@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"perflab/internal/session"
 	"perflab/internal/stat"
 )
 
@@ -43,7 +44,7 @@ type Tally struct {
 	Counted                   TokenCounts
 	Asked                     AskedLengths
 	Speculated                Speculated
-	Sessions                  Sessions
+	Sessions                  session.Tally
 
 	Opened        int           // calls for which a connection was opened
 	Connected     int           // calls that tell of their connection
@@ -272,7 +273,7 @@ func (t *Tally) addTokens(c *Call) {
 	t.Counted.add(c)
 	t.Asked.add(c)
 	t.Speculated.add(c.Speculation)
-	t.Sessions.add(c)
+	t.addSession(c)
 }
 
 func (t *Tally) addTimes(c *Call) {

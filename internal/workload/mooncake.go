@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"perflab/internal/reuse"
 	"perflab/internal/stat"
 )
 
@@ -75,6 +76,12 @@ func readMooncake(f *os.File, s Spec, p promptBuilder) (source, error) {
 	cut, order, err := cutTrace(s, rows)
 	src.rows = cut
 	src.prompt = func(i int) string { return p.blocks(s.Seed, ids[order[i]], cut[i].input) }
+	src.shared = func(i int) (all []reuse.Piece) {
+		for k, id := range ids[order[i]] {
+			all = append(all, reuse.Piece{ID: reuse.Name("block", id), Tokens: min(mooncakeBlock, cut[i].input-k*mooncakeBlock)})
+		}
+		return all
+	}
 	return src, err
 }
 

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"perflab/internal/reuse"
 	"perflab/internal/stat"
 	"perflab/internal/workload/scenario"
 )
@@ -148,6 +149,11 @@ func openRandom(s Spec, p promptBuilder) (source, error) {
 		}
 	}
 	src := randomLengths(s, sc)
+	if s.RandomPrefixLen > 0 {
+		src.shared = func(int) []reuse.Piece {
+			return []reuse.Piece{{ID: reuse.Name("prefix", 0), Tokens: s.RandomPrefixLen}}
+		}
+	}
 	if s.RandomIDs {
 		return randomIDs(s, p, src)
 	}
