@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"perflab/internal/session"
+	"perflab/internal/speculation"
 	"perflab/internal/stat"
 )
 
@@ -43,7 +44,7 @@ type Tally struct {
 	Uneven                    int // calls with a read that brought other than one token
 	Counted                   TokenCounts
 	Asked                     AskedLengths
-	Speculated                Speculated
+	Speculated                speculation.Sums
 	Sessions                  session.Tally
 
 	Opened        int           // calls for which a connection was opened
@@ -272,7 +273,7 @@ func (t *Tally) addTokens(c *Call) {
 	}
 	t.Counted.add(c)
 	t.Asked.add(c)
-	t.Speculated.add(c.Speculation)
+	t.Speculated.Add(c.Speculation)
 	t.addSession(c)
 }
 
