@@ -82,7 +82,7 @@ func table(t *testing.T) map[string]row {
 // for every test.
 var tests = map[string]map[string]string{
 	"compare":             {"verdict": "runs with verdicts are compared"},
-	"verdict":             {"block": "a run is printed with its verdict"},
+	"verdict":             {"block": "a run is printed with its verdict", "reuse": "what prompts share is judged"},
 	"rundir":              {"block": "an imported run is printed"},
 	"audit":               {"block": "our own blocks are audited", "engine": "commands in documents are held against the catalogue", "sim": "simulated runs must pass the audit"},
 	"candidate":           {"stat": "random configurations"},

@@ -32,6 +32,7 @@ type cacheMonitor struct {
 	counters      []cacheCounter // of each server; nil: one does not tell
 	queries, hits float64        // before the run
 	from          string
+	fills         []sentPrompt // that filled the caches
 }
 
 // countTimeout bounds one reading of a server's counters.
@@ -46,11 +47,11 @@ func (b Runner) prepareCache(ctx context.Context, clients []*openai.Client, w *w
 		c.reset, err = true, resetCaches(ctx, clients)
 	case CacheWarm:
 		b.phase(PhaseFilling)
-		note, err = b.fillCaches(ctx, clients, w)
+		note, err = b.fillCaches(ctx, clients, w, c)
 	}
 	if err == nil {
 		var filled string
-		filled, err = b.fillSessions(ctx, clients, w)
+		filled, err = b.fillSessions(ctx, clients, w, c)
 		note = joined(note, filled)
 	}
 	if err != nil {
@@ -77,7 +78,7 @@ func resetCaches[T cacheResetter](ctx context.Context, clients []T) error {
 
 // fillCaches sends every measured prompt to every server once, for one token,
 // and throws the answers away.
-func (b Runner) fillCaches(ctx context.Context, clients []*openai.Client, w *workload.Workload) (note string, err error) {
+func (b Runner) fillCaches(ctx context.Context, clients []*openai.Client, w *workload.Workload, c *cacheMonitor) (note string, err error) {
 	if w.Len() == 0 {
 		return "", field.Errorf("cache", "warm needs to know the prompts beforehand: give [num_prompts]")
 	}
@@ -90,7 +91,7 @@ func (b Runner) fillCaches(ctx context.Context, clients []*openai.Client, w *wor
 			return r, 0, ok
 		}
 	}
-	sent, failed, err := fill(ctx, clients, o, func(int) iter.Seq[workload.Request] { return oneTokenEach(w.All()) }, nil)
+	sent, failed, err := fill(ctx, clients, o, func(int) iter.Seq[workload.Request] { return oneTokenEach(w.All()) }, c.filled)
 	if err != nil {
 		return "", err
 	}
@@ -104,17 +105,15 @@ func (b Runner) fillCaches(ctx context.Context, clients []*openai.Client, w *wor
 }
 
 // fill sends requests to each client after the other, to fill its server's prefix cache, and throws the answers away.
-// each is told of every call; nil: nobody is.
-func fill(ctx context.Context, clients []*openai.Client, o load.Options, requests func(client int) iter.Seq[workload.Request], each func(result.Call)) (sent, failed int, err error) {
+// each is told of every call.
+func fill(ctx context.Context, clients []*openai.Client, o load.Options, requests func(client int) iter.Seq[workload.Request], each func(client int, c result.Call)) (sent, failed int, err error) {
 	for i, client := range clients {
 		_, err := load.Run(ctx, requests(i), []load.Sender{client}, o, func(c result.Call) {
 			sent++
 			if c.Class != result.OK {
 				failed++
 			}
-			if each != nil {
-				each(c)
-			}
+			each(i, c)
 		})
 		if err != nil {
 			return sent, failed, err
@@ -124,6 +123,13 @@ func fill(ctx context.Context, clients []*openai.Client, o load.Options, request
 		}
 	}
 	return sent, failed, nil
+}
+
+// filled notes a call that filled the cache of a client's server.
+func (c *cacheMonitor) filled(client int, call result.Call) {
+	if call.OK() && len(c.fills) < mostPrompts {
+		c.fills = append(c.fills, sentAs(&call, client))
+	}
 }
 
 // oneTokenEach makes requests due at once, for one token.

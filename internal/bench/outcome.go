@@ -6,6 +6,7 @@ import (
 
 	"perflab/internal/gauge"
 	"perflab/internal/result"
+	"perflab/internal/reuse"
 	"perflab/internal/rundir"
 	"perflab/internal/verdict"
 	"perflab/internal/workload"
@@ -22,6 +23,7 @@ type Outcome struct {
 	Pace    result.Pace
 
 	Readings []gauge.Reading // of what was around the calls
+	Prompts  []reuse.Prompt  // what the prompts share; nil: nothing, or it is not known
 
 	Early string   // why it ended before all of its plan was sent; "": it did not
 	Dir   string   // "" when nothing was kept; still with .tmp when it could not be finished
@@ -32,7 +34,7 @@ type Outcome struct {
 
 // summarise makes the figures of the calls that an accumulator has taken in.
 func (o *Outcome) summarise(acc *result.Accumulator, opt result.Options) error {
-	opt.Readings = o.Readings
+	opt.Readings, opt.Prompts = o.Readings, o.Prompts
 	a, err := acc.Analyze(o.Client, opt)
 	if err != nil {
 		return err

@@ -248,7 +248,7 @@ func (b Runner) measure(ctx context.Context, h result.Header, w *workload.Worklo
 	defer debug.SetGCPercent(debug.SetGCPercent(HeapGrowth))
 	count := b.collector(tok, acc, dir)
 	precision, sure := watch(w.Spec()), b.Early.begin(w.Len(), h, opt)
-	looked := b.inOrder(precision.add)
+	looked, prompts := b.inOrder(precision.add), promptsOf(w, h, cache)
 	o := sure.options(precision.options(b.options(whole(w))))
 	if dir != nil && (b.Spec.Telemetry > 0 || len(b.Sources) > 0) {
 		var written func()
@@ -258,6 +258,7 @@ func (b Runner) measure(ctx context.Context, h result.Header, w *workload.Worklo
 	stats, err := b.send(ctx, w, clients, o, keeping{h, who, dir.Save}, func(c result.Call) {
 		looked.add(&c)
 		sure.add(&c)
+		prompts.add(&c)
 		count.add(c)
 	})
 	if err != nil {
@@ -273,7 +274,7 @@ func (b Runner) measure(ctx context.Context, h result.Header, w *workload.Worklo
 	out.Client.Precision, out.Client.Profiled = precision.found(), b.Spec.Profile
 	rec.Stop()
 	out.Readings = usableReadings(rec.Readings(stats.Start), h.Simulated)
-	out.Client.Cache = cache.usage(ctx)
+	out.Client.Cache, out.Prompts = cache.usage(ctx), prompts.lines()
 	if err := out.summarise(acc, opt); err != nil {
 		return nil, err
 	}
@@ -287,7 +288,7 @@ func (b Runner) kept(ctx context.Context, out *Outcome, acc *result.Accumulator,
 		dir.Condensed(acc)
 		err := unwritten
 		if err == nil {
-			err = dir.Finish(out.Client, &out.Summary, out.Readings)
+			err = dir.KeepPrompts(out.Prompts).Finish(out.Client, &out.Summary, out.Readings)
 		}
 		if err != nil {
 			out.Dir = dir.Unfinished()

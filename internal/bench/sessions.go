@@ -30,14 +30,17 @@ func homeTarget(r workload.Request, n int) int { return (r.Session - 1) % n }
 
 // fillSessions sends what sessions that begin in the middle would have sent before, for one token
 // each, to the server that each will go on with, and throws the answers away.
-func (b Runner) fillSessions(ctx context.Context, clients []*openai.Client, w *workload.Workload) (note string, err error) {
+func (b Runner) fillSessions(ctx context.Context, clients []*openai.Client, w *workload.Workload, m *cacheMonitor) (note string, err error) {
 	if w.Spec().StartRatio == "" {
 		return "", nil
 	}
 	b.phase(PhaseFilling)
 	sessions := map[int]bool{}
 	begun := func(i int) iter.Seq[workload.Request] { return at(w.Fills(), i, len(clients)) }
-	sent, failed, err := fill(ctx, clients, load.Options{Next: w.NextFill}, begun, func(c result.Call) { sessions[c.Session] = true })
+	sent, failed, err := fill(ctx, clients, load.Options{Next: w.NextFill}, begun, func(i int, c result.Call) {
+		sessions[c.Session] = true
+		m.filled(i, c)
+	})
 	if err != nil {
 		return "", err
 	}

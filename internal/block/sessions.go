@@ -2,8 +2,6 @@ package block
 
 import (
 	"fmt"
-	"strings"
-	"text/tabwriter"
 
 	"perflab/internal/result"
 )
@@ -11,25 +9,27 @@ import (
 // Sessions returns the lines of a summary's sessions or conversations; "" where requests stand
 // alone.
 func Sessions(s result.Summary) string {
-	if _, ok := s.Figures["sessions"]; !ok {
-		return ""
-	}
-	var b strings.Builder
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	figure := func(name string) string {
-		m, _ := result.Lookup(name) // a name of the lists below
-		return fmt.Sprintf("%.*f", m.Decimals, s.Figures[name])
-	}
-	fmt.Fprintf(w, "  Done\t%s sessions\n", figure("sessions"))
-	fmt.Fprintf(w, "  Per hour\t%s sessions, %s turns\n", figure("sessions_per_hour"), figure("turns_per_hour"))
-	for _, x := range []struct{ label, name string }{{"Time", "session_s"}, {"Time without tools", "session_serving_s"}} {
-		if _, ok := s.Figures["mean_"+x.name]; ok {
-			fmt.Fprintf(w, "  %s\tmean %s s, median %s s, P90 %s s\n", x.label, figure("mean_"+x.name), figure("median_"+x.name), figure("p90_"+x.name))
+	var rows []TelemetryRow
+	row := func(label, format string, names ...string) {
+		values := make([]any, len(names))
+		for i, name := range names {
+			v, ok := s.Figures[name]
+			if !ok {
+				return
+			}
+			m, _ := result.Lookup(name) // a name of the lists below
+			values[i] = fmt.Sprintf("%.*f", m.Decimals, v)
 		}
+		rows = append(rows, TelemetryRow{label, fmt.Sprintf(format, values...)})
 	}
-	if _, ok := s.Figures["e2e_avg_interactivity"]; ok {
-		fmt.Fprintf(w, "  Tokens over turn time\t%s tok/s\n", figure("e2e_avg_interactivity"))
+	row("Done", "%s sessions", "sessions")
+	row("Per hour", "%s sessions, %s turns", "sessions_per_hour", "turns_per_hour")
+	for _, x := range []struct{ label, name string }{{"Time", "session_s"}, {"Time without tools", "session_serving_s"}} {
+		row(x.label, "mean %s s, median %s s, P90 %s s", "mean_"+x.name, "median_"+x.name, "p90_"+x.name)
 	}
-	w.Flush() // into a strings.Builder, which never fails
-	return "Sessions\n" + b.String()
+	row("Time of a turn", "mean %s s, without tools %s s", "mean_turn_s", "mean_turn_serving_s")
+	row("Prompts", "first %s tokens, middle %s, last %s", "first_turn_input_tokens", "median_turn_input_tokens", "last_turn_input_tokens")
+	row("Growth of prompts", "%s tokens a turn", "input_growth_per_turn")
+	row("Tokens over turn time", "%s tok/s", "e2e_avg_interactivity")
+	return lines("Sessions", rows)
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"perflab/internal/gauge"
 	"perflab/internal/result"
@@ -81,16 +80,4 @@ func TelemetryTitle(s result.Summary) string {
 
 // Telemetry returns the lines that stand between a block and its verdict, "" for
 // none. As in Precision no line has a colon, which tools look for.
-func Telemetry(s result.Summary) string {
-	rows := TelemetryRows(s)
-	if len(rows) == 0 {
-		return ""
-	}
-	var b strings.Builder
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	for _, row := range rows {
-		fmt.Fprintf(w, "  %s\t%s\n", row.Label, row.Value)
-	}
-	w.Flush() // into a strings.Builder, which never fails
-	return TelemetryTitle(s) + "\n" + b.String()
-}
+func Telemetry(s result.Summary) string { return lines(TelemetryTitle(s), TelemetryRows(s)) }

@@ -75,5 +75,6 @@ func sglangMetrics() map[string][]string {
 		"spec_length":       {"sglang:spec_accept_length"},
 		"queue_seconds":     {"sglang:queue_time_seconds_sum"},
 		"queued":            {"sglang:queue_time_seconds_count"},
+		"kv_tokens":         {"sglang:max_total_num_tokens"}, "kv_block": {"sglang:page_size", "sglang:cache_config_info[page_size]"},
 	}
 }

@@ -72,5 +72,7 @@ func vllmMetrics() map[string][]string {
 		"spec_accepted":     {"vllm:spec_decode_num_accepted_tokens_total"},
 		"queue_seconds":     {"vllm:request_queue_time_seconds_sum"},
 		"queued":            {"vllm:request_queue_time_seconds_count"},
+		"kv_tokens":         {"vllm:cache_config_info[num_gpu_blocks*block_size]"},
+		"kv_block":          {"vllm:cache_config_info[block_size]"},
 	}
 }

@@ -45,15 +45,8 @@ func Run(h result.Header, s result.Summary, st block.Style, calls []result.Call,
 		}
 		k.Add(doc.InDocument, t)
 	}
-	if beside := block.TelemetryRows(s); len(beside) > 0 {
-		t := doc.Table{Class: "few", NoHead: doc.InPage, Columns: doc.Columns("Reading", ">Value")}
-		for _, x := range beside {
-			row := doc.Texts(x.Label, x.Value)
-			row.Cells[1].Page = doc.Unbroken(x.Value)
-			t.Rows = append(t.Rows, row)
-		}
-		b.Part(doc.InDocument, doc.Section{ID: "telemetry", Title: block.TelemetryTitle(s), Listed: true}).Add(doc.InDocument, t)
-	}
+	addReadings(b, "cache", block.CacheTitle, block.CacheRows(s))
+	addReadings(b, "telemetry", block.TelemetryTitle(s), block.TelemetryRows(s))
 	addSpeculation(b, &s, calls)
 	addFleet(b, h, &s)
 	runVerdict(b, doc.InMarkdown, h, s.Verdict)
@@ -79,6 +72,20 @@ func Run(h result.Header, s result.Summary, st block.Style, calls []result.Call,
 	ran.Add(doc.InPage, doc.Pre{Summary: "All settings of the run", Text: settings.String()})
 	AddRepeat(&d, h.Invoked)
 	return d, nil
+}
+
+// addReadings shows what stands beside the block, where there is any of it.
+func addReadings(b *doc.Section, id, title string, beside []block.TelemetryRow) {
+	if len(beside) == 0 {
+		return
+	}
+	t := doc.Table{Class: "few", NoHead: doc.InPage, Columns: doc.Columns("Reading", ">Value")}
+	for _, x := range beside {
+		row := doc.Texts(x.Label, x.Value)
+		row.Cells[1].Page = doc.Unbroken(x.Value)
+		t.Rows = append(t.Rows, row)
+	}
+	b.Part(doc.InDocument, doc.Section{ID: id, Title: title, Listed: true}).Add(doc.InDocument, t)
 }
 
 // addFleet shows who sent the load, where a fleet did.
@@ -111,7 +118,7 @@ func runText(b *doc.Section, h result.Header, s result.Summary, st block.Style) 
 	if h.Imported != nil {
 		b.Text(definitionLines(definitions(&s))...)
 	}
-	b.Add(doc.InText, doc.Verbatim(block.Precision(s, st)+block.Sessions(s)+block.Telemetry(s)+block.Speculation(s)+s.Verdict.Text()))
+	b.Add(doc.InText, doc.Verbatim(block.Precision(s, st)+block.Sessions(s)+block.Cache(s)+block.Telemetry(s)+block.Speculation(s)+s.Verdict.Text()))
 }
 
 // runResult adds the block, and on a page what it says first.

@@ -248,6 +248,7 @@ func (x *Accumulator) Analyze(c *Client, o Options) (*Analysis, error) {
 	a.addSpeculation()
 	a.addSessions()
 	a.addSurroundings()
+	a.addReuse()
 	a.Agents = x.agentFigures()
 	return a, nil
 }

@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"perflab/internal/speculation"
 )
 
 // Class says why a call failed; the empty class is success.
@@ -258,7 +260,7 @@ func (c *Call) joined(i int) bool {
 // broken: as many chunks' tokens are not worth the memory, and a sum over calls
 // would be of nothing else.
 const (
-	MaxCallTokens   = 1 << 20 // generated
+	MaxCallTokens   = speculation.MaxTokens // generated
 	MaxPromptTokens = 1 << 30
 )
 

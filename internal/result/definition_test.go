@@ -181,6 +181,7 @@ func (k *reckon) totals(calls []Call, bounds []SLO) {
 	put("output_throughput", n/d, any && d > 0)
 	put("total_token_throughput", (n+p)/d, any && d > 0)
 	put("total_cached_tokens", float64(cached), cached > 0)
+	put("cached_token_ratio", float64(cached)/p, cached > 0 && p > 0)
 	put("new_connections", float64(opened), told)
 	put("tokens_per_chunk", n/float64(chunks), chunks > 0)
 	put("tokens_per_read", n/float64(chunks-merged), chunks > 0)

@@ -161,6 +161,8 @@ func gauges() []gaugeRow {
 		{Name: "spec_length", Source: gauge.SourceEngine, Unit: "tokens", Doc: "Tokens that a verified guess yields, the model's own among them, over the engine's own span of time."},
 		{Name: "queue_seconds", Source: gauge.SourceEngine, Unit: "s", Counter: true, Doc: "Time that requests waited before they were computed, all together."},
 		{Name: "queued", Source: gauge.SourceEngine, Unit: "requests", Counter: true, Doc: "Requests that queue_seconds is of."},
+		{Name: "kv_tokens", Source: gauge.SourceEngine, Unit: "tokens", Doc: "Room of the KV cache."},
+		{Name: "kv_block", Source: gauge.SourceEngine, Unit: "tokens", Doc: "Tokens of a block of the KV cache."},
 
 		{Name: gauge.GPUUtilization, Source: gauge.SourceGPU, Unit: "ratio", Doc: "Share of the time in which a kernel ran, over the driver's last sampling period (up to 1 s)."},
 		{Name: gauge.MemoryUsed, Source: gauge.SourceGPU, Unit: "bytes", Doc: "Device memory in use, by whatever program."},

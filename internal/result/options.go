@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"perflab/internal/gauge"
+	"perflab/internal/reuse"
 )
 
 // Options choose what Summarize computes beyond the fixed figures.
@@ -14,6 +15,7 @@ type Options struct {
 	Compat      string    // VLLM: figures that vllm bench serve has by its definitions; "": ours
 
 	Readings []gauge.Reading // sampled beside the calls; nil: none were
+	Prompts  []reuse.Prompt  // what the prompts share; nil: nothing, or it is not known
 	Price    Price           // of the deployment, where known
 	GPUs     int             // allocated to it; 0: none, or not known
 }

@@ -5,7 +5,7 @@ import "slices"
 // scalars returns the figures of a run that are one number, in the block's
 // order first.
 func scalars() []Metric {
-	return slices.Concat(runScalars(), windowScalars(), streamScalars(), speculationScalars(), sessionScalars(), gpuScalars(), searchScalars(), telemetryScalars(), costScalars())
+	return slices.Concat(runScalars(), windowScalars(), cacheScalars(), streamScalars(), speculationScalars(), sessionScalars(), gpuScalars(), searchScalars(), telemetryScalars(), costScalars())
 }
 
 // runScalars are what the calls give over all of the run.
@@ -73,13 +73,9 @@ func windowScalars() []Metric {
 	}
 }
 
-// streamScalars are of prompts that were cached, of streams and of the client.
+// streamScalars are of streams and of the client.
 func streamScalars() []Metric {
 	return []Metric{
-		{Name: "total_cached_tokens", Label: "Total cached input tokens", Unit: "tokens", Section: sectionCache,
-			Doc:     "Prompt tokens of the successful calls that the server says it found in its prefix cache; absent when it tells of none.",
-			Formula: "sum of cached tokens by usage"},
-
 		{Name: "tokens_per_chunk", Label: "Tokens per chunk", Unit: "tokens", Section: sectionStream, Decimals: 2,
 			Doc: "Output tokens per chunk of the streams; above 1 with speculation or a stream interval, or when tokens are not streamed.", Formula: "sum of n / chunks"},
 		{Name: "tokens_per_read", Label: "Tokens per read", Unit: "tokens", Section: sectionStream, Decimals: 2,

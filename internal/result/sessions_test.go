@@ -27,6 +27,9 @@ func sessionCalls() []Call {
 		call(8, 4, 0, 2, 30*s, 36*s),
 		call(9, 0, 0, 0, 3*s, 4*s),
 	}
+	for i, n := range []int{100, 90, 290, 400} {
+		calls[i].Usage.Prompt = n
+	}
 	calls[7].Class, calls[7].Error = StreamError, "slow"
 	return calls
 }
@@ -39,6 +42,8 @@ func TestSessions(t *testing.T) {
 		"e2e_avg_interactivity": 80.0 / 26,
 		"mean_session_s":        20, "median_session_s": 20, "p90_session_s": 20,
 		"mean_session_serving_s": 10, "median_session_serving_s": 10, "p90_session_serving_s": 10,
+		"mean_turn_s": 5, "mean_turn_serving_s": 2.5,
+		"first_turn_input_tokens": 100, "median_turn_input_tokens": 195, "last_turn_input_tokens": 400, "input_growth_per_turn": 100,
 	}
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 20 {

@@ -3,94 +3,21 @@ package result
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
+
+	"perflab/internal/speculation"
 )
 
-// Speculation is what an engine says of its speculation for one request, in counts.
-// Zero is none, or that it does not say how many: neither gives a ratio.
-type Speculation struct {
-	Steps    int     `json:"steps,omitzero"`    // in which the model verified guesses
-	Drafted  int     `json:"drafted,omitzero"`  // tokens guessed
-	Accepted int     `json:"accepted"`          // of them; the model's own token of a step is none
-	ByStep   []int32 `json:"by_step,omitempty"` // [j]: steps in which j guesses were accepted
-}
+// Speculation is what an engine says of its speculation for one request.
+type Speculation = speculation.Request
 
-// Length is the tokens that a step yields, the model's own among them.
-func (g *Speculation) Length() (v float64, ok bool) {
-	return 1 + float64(g.Accepted)/float64(g.Steps), g.Steps > 0
-}
-
-// Rate is the share of the guesses that were accepted.
-func (g *Speculation) Rate() (v float64, ok bool) {
-	return float64(g.Accepted) / float64(g.Drafted), g.Drafted > 0
-}
-
-// plausible reports whether the totals can be, and the counts by step beside them. No
-// request has more steps than it may have tokens.
-func (g *Speculation) plausible() (totals, byStep bool) {
-	totals = min(g.Steps, g.Drafted, g.Accepted) >= 0 && max(g.Steps, g.Drafted, g.Accepted) <= MaxCallTokens &&
-		(g.Drafted == 0 || g.Accepted <= g.Drafted)
-	steps, accepted := 0, 0
-	for j, n := range g.ByStep {
-		if n < 0 || int(n) > g.Steps {
-			return totals, false
-		}
-		steps, accepted = steps+int(n), accepted+j*int(n)
-	}
-	return totals, len(g.ByStep) == 0 || steps == g.Steps && accepted == g.Accepted
-}
-
-// Speculated is what the successful calls of a run tell of speculation.
-type Speculated struct {
-	Requests int // that tell of it
-	Odd      int // whose answer contradicts itself: what does is left out
-
-	Steps, AcceptedInSteps int     // of those that tell the steps
-	Drafted, AcceptedOf    int     // of those that tell the guesses
-	ByStep                 []int64 // sum of those that tell it
-}
-
-func (s *Speculated) add(g *Speculation) {
-	if g == nil {
-		return
-	}
-	s.Requests++
-	totals, byStep := g.plausible()
-	if !totals || !byStep {
-		s.Odd++
-	}
-	if !totals {
-		return
-	}
-	if g.Steps > 0 {
-		s.Steps, s.AcceptedInSteps = s.Steps+g.Steps, s.AcceptedInSteps+g.Accepted
-	}
-	if g.Drafted > 0 {
-		s.Drafted, s.AcceptedOf = s.Drafted+g.Drafted, s.AcceptedOf+g.Accepted
-	}
-	if !byStep {
-		return
-	}
-	for j, n := range g.ByStep {
-		if j == len(s.ByStep) {
-			s.ByStep = append(s.ByStep, 0)
-		}
-		s.ByStep[j] += int64(n)
-	}
-}
-
-// Told reports whether calls tell of speculation. Where steps are told and neither a guess
-// nor an accepted one, the engine makes none: TensorRT-LLM tells steps of any answer.
-func (s *Speculated) Told() bool {
-	return s.Requests > 0 && (s.Steps == 0 || s.Drafted > 0 || s.AcceptedInSteps > 0)
-}
-
-// mostPositions have a figure each; more guesses than that at a time are rare.
-const mostPositions = 16
-
-// positionPrefix begins the name of the figure of a position.
-const positionPrefix = "request_acceptance_at_"
+// mostPositions have a figure each; positionPrefix begins its name.
+const (
+	mostPositions  = speculation.MostPositions
+	positionPrefix = speculation.PositionPrefix
+)
 
 // sectionSpeculation holds what answers tell, apart from the engine's own counters.
 const sectionSpeculation = "Speculation by request"
@@ -118,28 +45,7 @@ func speculationScalars() []Metric {
 }
 
 // addSpeculation sets the figures of what the answers tell.
-func (a *Analysis) addSpeculation() {
-	s, f := &a.Speculated, a.Figures
-	if !s.Told() {
-		return
-	}
-	f["speculating_requests"] = float64(s.Requests)
-	if s.Drafted > 0 {
-		f["request_acceptance_rate"] = float64(s.AcceptedOf) / float64(s.Drafted)
-	}
-	if s.Steps > 0 {
-		f["request_acceptance_length"] = 1 + float64(s.AcceptedInSteps)/float64(s.Steps)
-	}
-	steps := int64(0)
-	for _, n := range s.ByStep {
-		steps += n
-	}
-	reached := steps
-	for i := 1; i < len(s.ByStep) && i <= mostPositions && steps > 0; i++ {
-		reached -= s.ByStep[i-1]
-		f[positionPrefix+strconv.Itoa(i)] = float64(reached) / float64(steps)
-	}
-}
+func (a *Analysis) addSpeculation() { maps.Copy(a.Figures, a.Speculated.Figures()) }
 
 // Position is how guesses at a place of a step fared.
 type Position struct {
@@ -200,7 +106,7 @@ func GroupSpeculation(calls []Call) (groups []SpeculationGroup, byRate bool) {
 				continue
 			}
 			v, ok := measure(c.Speculation)
-			if totals, _ := c.Speculation.plausible(); ok && totals {
+			if totals, _ := c.Speculation.Plausible(); ok && totals {
 				all = append(all, told{c, v})
 			}
 		}
@@ -219,9 +125,9 @@ func GroupSpeculation(calls []Call) (groups []SpeculationGroup, byRate bool) {
 	for i := range speculationGroups {
 		part := all[i*len(all)/speculationGroups : (i+1)*len(all)/speculationGroups]
 		g := SpeculationGroup{Requests: len(part), Low: part[0].measure, High: part[len(part)-1].measure}
-		var sum Speculated
+		var sum speculation.Sums
 		for _, t := range part {
-			sum.add(t.call.Speculation)
+			sum.Add(t.call.Speculation)
 			if ns, ok := t.call.TPOT(); ok {
 				g.TPOT, g.Timed = g.TPOT+ns/1e6, g.Timed+1
 			}

@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"perflab/internal/gauge"
+	"perflab/internal/reuse"
 )
 
 // client is one that has nothing to answer for.
@@ -172,11 +175,19 @@ func TestEveryFigureIsInTheTable(t *testing.T) {
 		c := &calls[i]
 		c.Answer, c.Usage.Cached, c.New, c.Dial = c.Chunks[0].At, 1, true, msec
 		c.First, c.Headers = c.Chunks[0].At, c.Chunks[0].At
-		c.Session, c.Turns = i+1, 1
+		c.Session, c.Turn, c.Turns, c.Target = i/2+1, i%2, 2, i%2
 		c.Speculation = &Speculation{Steps: 1, Drafted: mostPositions, ByStep: append([]int32{1}, make([]int32, mostPositions)...)}
 	}
 	o := Options{Goodput: bounds, Price: Price{PerHour: 3.5, Currency: "USD"}, GPUs: 2, Readings: readingsOfAll(-time.Second, 5*time.Second, 100*msec)}
-	s := summarize(t, Header{Rate: 100, Limit: 10}, o, calls)
+	for i := range calls {
+		o.Prompts = append(o.Prompts, reuse.Prompt{Index: i, Tokens: calls[i].Usage.Prompt})
+	}
+	for _, r := range slices.Clone(o.Readings) { // of a second replica
+		if r.Index = 1; r.Source == gauge.SourceEngine {
+			o.Readings = append(o.Readings, r)
+		}
+	}
+	s := summarize(t, Header{Rate: 100, Limit: 10, Targets: []string{"a", "b"}}, o, calls)
 	for _, axis := range []string{"rate", "concurrency"} {
 		Search{Axis: axis, Load: 3}.AddFigures(s.Figures, 2)
 	}

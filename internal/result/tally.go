@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"perflab/internal/session"
+	"perflab/internal/speculation"
 	"perflab/internal/stat"
 )
 
@@ -42,8 +44,8 @@ type Tally struct {
 	Uneven                    int // calls with a read that brought other than one token
 	Counted                   TokenCounts
 	Asked                     AskedLengths
-	Speculated                Speculated
-	Sessions                  Sessions
+	Speculated                speculation.Sums
+	Sessions                  session.Tally
 
 	Opened        int           // calls for which a connection was opened
 	Connected     int           // calls that tell of their connection
@@ -271,8 +273,8 @@ func (t *Tally) addTokens(c *Call) {
 	}
 	t.Counted.add(c)
 	t.Asked.add(c)
-	t.Speculated.add(c.Speculation)
-	t.Sessions.add(c)
+	t.Speculated.Add(c.Speculation)
+	t.addSession(c)
 }
 
 func (t *Tally) addTimes(c *Call) {

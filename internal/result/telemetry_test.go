@@ -2,6 +2,7 @@ package result
 
 import (
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -24,6 +25,9 @@ func readingsOfAll(from, to, every time.Duration) []gauge.Reading {
 					continue
 				}
 				r.Values[g.Name] = 0.5
+				if strings.HasPrefix(g.Name, "kv_") && g.Unit == "tokens" {
+					r.Values[g.Name] = map[string]float64{"kv_tokens": 4096, "kv_block": 16}[g.Name]
+				}
 				if g.Counter {
 					r.Values[g.Name] = float64(10 * i)
 				}

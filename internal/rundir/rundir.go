@@ -15,6 +15,7 @@ import (
 	"perflab/internal/gauge"
 	"perflab/internal/input"
 	"perflab/internal/result"
+	"perflab/internal/reuse"
 )
 
 // Names in a run directory. The directory is the truth about a run: a header
@@ -46,6 +47,8 @@ type Writer struct {
 	calls     *lineFile
 	uncounted *lineFile // nil: there is none; see AddUncounted
 	readings  *lineFile // nil: there is none; see KeepReadings
+
+	prompts []reuse.Prompt // see KeepPrompts
 
 	condensed *result.Accumulator // nil: nobody gave it; see Condensed
 	reopened  bool                // the calls are in a file beside those of before; see Reopen
@@ -226,6 +229,11 @@ func (w *Writer) Finish(c *result.Client, s *result.Summary, readings []gauge.Re
 			return err
 		}
 	}
+	if len(w.prompts) > 0 {
+		if err := writePrompts(w.disk, filepath.Join(w.tmp, PromptsFile), w.prompts); err != nil {
+			return err
+		}
+	}
 	if err := writeJSON(w.disk, filepath.Join(w.tmp, summaryFile), s); err != nil {
 		return err
 	}
@@ -271,6 +279,7 @@ type Run struct {
 	Damage  string // what could not be read, one sentence; empty for none
 
 	Readings []gauge.Reading // beside the calls; of a run that was killed those until a second before
+	Prompts  []reuse.Prompt  // what the prompts share; nil: nothing, or it is not known
 
 	dir     string // that has the files
 	calls   *result.Accumulator
@@ -311,6 +320,9 @@ func openRun(dir string, again bool) (*Run, error) {
 		r.Partial = r.calls.Total < r.Header.Requests
 	}
 	if err := r.readReadings(filepath.Join(dir, TelemetryFile)); err != nil {
+		r.Damage = cmp.Or(r.Damage, err.Error())
+	}
+	if r.Prompts, err = openPrompts(dir); err != nil {
 		r.Damage = cmp.Or(r.Damage, err.Error())
 	}
 	return r, nil

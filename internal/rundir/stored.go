@@ -46,7 +46,7 @@ func (r *Run) Options() (result.Options, error) {
 		return result.Options{}, fmt.Errorf("read the run's spec: %w", err)
 	}
 	opt, err := spec.Options()
-	opt.Readings = r.Readings
+	opt.Readings, opt.Prompts = r.Readings, r.Prompts
 	return opt, err
 }
 

@@ -80,6 +80,9 @@ func Judge(a *result.Analysis) result.Verdict {
 	if a.Speculated.Told() {
 		run(check{"speculation", judgeSpeculation})
 	}
+	if _, ok := a.Figures["possible_prefix_hit_ratio"]; ok {
+		run(check{"prefix_reuse", judgeReuse})
+	}
 	run(telemetryChecks(a)...)
 	if a.Header.SelfCheck != nil && !a.Header.Predicted {
 		add("self_check", result.Sound, selfCheckText(a.Header.SelfCheck))

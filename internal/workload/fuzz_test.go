@@ -7,8 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"perflab/internal/stat"
 )
 
 // fuzzDataset opens any bytes as a dataset: an error, or a workload that keeps
@@ -77,30 +75,6 @@ func FuzzAgents(f *testing.F) {
 	f.Add([]byte(`{"turns":[{"input_tokens":5,"output_tokens":1,"blocks":[7]},{"agent":"sub","input_tokens":6,"output_tokens":1,"after":[0],"idle_s":0.5}]}`))
 	f.Add([]byte(`{"block_size":4,"requests":[{"t":1,"type":"n","in":10,"out":5,"hash_ids":[1],"api_time":2}]} {"turns":[]}`))
 	fuzzDataset(f, "agents")
-}
-
-// A scenario that is taken gives lengths within bounds and is the only one of
-// its text; one that is not says what would be.
-func FuzzScenario(f *testing.F) {
-	for _, s := range []string{"D(100,100)", "N(480,240)/(300,150)", "U(50,100)/(200,250)", "U(9,8)", "E(1024)", "R(1024,100)", "D(1", "N(1,0)/(1,0)/", "X", ""} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		sc, err := parseScenario(text)
-		if err != nil {
-			if !strings.HasPrefix(err.Error(), "scenario") {
-				t.Fatalf("%q: %v", text, err)
-			}
-			return
-		}
-		in, out := stat.Stream(1, "in"), stat.Stream(1, "out")
-		for range 20 {
-			r := sc.draw(in, out, 2)
-			if r.input < 1 || r.input > 3*maxTokens || r.output < 0 || r.output > maxTokens || (r.output == 0) != sc.documents() {
-				t.Fatalf("%q draws %+v", text, r)
-			}
-		}
-	})
 }
 
 func FuzzMooncake(f *testing.F) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"perflab/internal/reuse"
 	"perflab/internal/stat"
 	"perflab/internal/workload/blocktrace"
 )
@@ -63,6 +64,13 @@ func readMooncake(f *os.File, s Spec, p promptBuilder) (source, error) {
 	cut, order, err := cutTrace(s, rows)
 	src.rows = cut
 	src.prompt = func(i int) string { return p.blocks(s.Seed, blocks[order[i]], cut[i].input) }
+	src.shared = func(i int) (all []reuse.Piece) {
+		r := blocks[order[i]]
+		for k, id := range r.IDs {
+			all = append(all, reuse.Piece{ID: reuse.Name("block", id), Tokens: min(r.Block, cut[i].input-k*r.Block)})
+		}
+		return all
+	}
 	return src, err
 }
 

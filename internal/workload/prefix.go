@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"perflab/internal/reuse"
 	"perflab/internal/stat"
 )
 
@@ -150,6 +151,9 @@ func evenGroups(s Spec, n int) (group func(i int) int) {
 // the request's group.
 func grouped(s Spec, p promptBuilder, r row, shared int, group func(i int) int) source {
 	src := source{rows: slices.Repeat([]row{r}, s.NumPrompts)}
+	src.shared = func(i int) []reuse.Piece {
+		return []reuse.Piece{{ID: reuse.Name("prefix", int64(group(i))), Tokens: shared}}
+	}
 	src.prompt = func(i int) string {
 		var b strings.Builder
 		b.Grow(bytesFor(r.input))

@@ -3,11 +3,14 @@ package workload
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strconv"
 	"strings"
 
+	"perflab/internal/reuse"
 	"perflab/internal/stat"
+	"perflab/internal/workload/scenario"
 )
 
 // random makes prompts of random words or, with random_ids, of random token ids.
@@ -41,7 +44,7 @@ func fillRandom(s *Spec) {
 		s.RandomInputLen = cmp.Or(s.RandomInputLen, 1024)
 		s.RandomOutputLen = cmp.Or(s.RandomOutputLen, 128)
 	}
-	if sc, err := parseScenario(s.Scenario); err == nil && sc.documents() {
+	if sc, err := scenario.Parse(s.Scenario); err == nil && sc.Documents() {
 		s.RandomBatchSize = cmp.Or(s.RandomBatchSize, 1)
 		return
 	}
@@ -85,17 +88,17 @@ func checkRandom(s, d Spec, f *faults) {
 			f.add(x.path, "does not apply with [scenario], which says the lengths")
 		}
 	}
-	sc, err := parseScenario(s.Scenario)
+	sc, err := scenario.Parse(s.Scenario)
 	switch {
 	case err != nil:
 		f.join(err)
-	case !sc.documents() && s.RandomBatchSize != 0:
+	case !sc.Documents() && s.RandomBatchSize != 0:
 		f.add("random_batch_size", "applies to [scenario] E(...) and R(...), not %s", s.Scenario)
-	case sc.documents() && s.IgnoreEOS:
+	case sc.Documents() && s.IgnoreEOS:
 		f.add("ignore_eos", "does not apply with [scenario] %s, whose requests get no answer", s.Scenario)
-	case sc.documents() && s.RandomPrefixLen != 0:
+	case sc.Documents() && s.RandomPrefixLen != 0:
 		f.add("random_prefix_len", "does not apply with [scenario] %s, whose texts share nothing", s.Scenario)
-	case sc.documents() && s.RandomIDs:
+	case sc.Documents() && s.RandomIDs:
 		f.add("random_ids", "does not apply with [scenario] %s, whose requests are texts", s.Scenario)
 	}
 }
@@ -138,14 +141,19 @@ func openRandom(s Spec, p promptBuilder) (source, error) {
 	if s.RandomRNG == "vllm" {
 		return openVLLMRandom(s, p)
 	}
-	var sc scenario
+	var sc scenario.Scenario
 	if s.Scenario != "" {
 		var err error
-		if sc, err = parseScenario(s.Scenario); err != nil {
+		if sc, err = scenario.Parse(s.Scenario); err != nil {
 			return source{}, err
 		}
 	}
 	src := randomLengths(s, sc)
+	if s.RandomPrefixLen > 0 {
+		src.shared = func(int) []reuse.Piece {
+			return []reuse.Piece{{ID: reuse.Name("prefix", 0), Tokens: s.RandomPrefixLen}}
+		}
+	}
 	if s.RandomIDs {
 		return randomIDs(s, p, src)
 	}
@@ -153,10 +161,10 @@ func openRandom(s Spec, p promptBuilder) (source, error) {
 	p.writeWords(&b, stat.Stream(s.Seed, "random prefix"), s.RandomPrefixLen)
 	prefix := b.String()
 	own := func(i int) int { return src.row(i).input - s.RandomPrefixLen }
-	if sc.documents() {
-		own = func(int) int { return sc.prompt() }
-		if n := sc.beside(s.RandomBatchSize); n > 0 {
-			src.fill = func(i int, r *Request) { r.Documents = p.documents(s, i, n, sc.in[0]) }
+	if sc.Documents() {
+		own = func(int) int { return sc.Prompt() }
+		if n := sc.Beside(s.RandomBatchSize); n > 0 {
+			src.fill = func(i int, r *Request) { r.Documents = p.documents(s, i, n, sc.Text()) }
 		}
 	}
 	src.prompt = func(i int) string {
@@ -172,14 +180,15 @@ func openRandom(s Spec, p promptBuilder) (source, error) {
 
 // randomLengths draws the lengths of all requests, by the scenario if its kind
 // is set.
-func randomLengths(s Spec, sc scenario) source {
+func randomLengths(s Spec, sc scenario.Scenario) source {
 	in := stat.Stream(s.Seed, "random input length")
 	out := stat.Stream(s.Seed, "random output length")
 	src := source{rows: make([]row, s.NumPrompts)}
 	for i := range src.rows {
 		var r row
-		if sc.kind != 0 {
-			r = sc.draw(in, out, s.RandomBatchSize)
+		if sc.Drawn() {
+			l := sc.Draw(in, out, s.RandomBatchSize)
+			r = row{input: l.Input, output: l.Output, documents: l.Documents}
 		} else {
 			r.input = around(in, s.RandomInputLen, s.RandomRangeRatio)
 			r.output = around(out, s.RandomOutputLen, s.RandomRangeRatio)
@@ -220,4 +229,16 @@ func randomIDs(s Spec, p promptBuilder, src source) (source, error) {
 		ids := append(make([]int32, 0, n), prefix...)
 		return fill(ids, promptStream(s.Seed, i), n-len(prefix))
 	}), nil
+}
+
+// lengthRange returns the bounds [floor(L(1-r)), ceil(L(1+r))], at least 1.
+func lengthRange(length int, ratio float64) (lo, hi int) {
+	l := float64(length)
+	return max(1, int(math.Floor(l*(1-ratio)))), max(1, int(math.Ceil(l*(1+ratio))))
+}
+
+// around draws a length uniformly from its range.
+func around(rng *rand.Rand, length int, ratio float64) int {
+	lo, hi := lengthRange(length, ratio)
+	return lo + rng.IntN(hi-lo+1)
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"perflab/internal/reuse"
 	"perflab/internal/stat"
 )
 
@@ -28,13 +29,14 @@ type source struct {
 	read   int                // rows of the file that were looked at
 	drops  dropCounts
 
-	fill          func(i int, r *Request) // adds what rows[i] has beside its prompt; nil: nothing
-	conversations []conversation          // conversations by row; nil: requests stand alone
-	chat          string                  // what of the rows only a chat API can send; "": nothing
-	first         []int                   // index of each conversation's first turn
-	cuts          Cuts                    // requests of sessions of agents
-	rounds        int                     // how often the rows go through all sessions of agents
-	ids           bool                    // of ids in place of text
+	shared        func(i int) []reuse.Piece // what rows[i] begins with and others too; nil: nothing, or it is not known
+	fill          func(i int, r *Request)   // adds what rows[i] has beside its prompt; nil: nothing
+	conversations []conversation            // conversations by row; nil: requests stand alone
+	chat          string                    // what of the rows only a chat API can send; "": nothing
+	first         []int                     // index of each conversation's first turn
+	cuts          Cuts                      // requests of sessions of agents
+	rounds        int                       // how often the rows go through all sessions of agents
+	ids           bool                      // of ids in place of text
 
 	estimated bool // lengths are by package token, whatever the tokenizer
 }

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"perflab/internal/workload/scenario"
 )
 
 // Rate is requests per second; zero or +Inf means all at once. In JSON and
@@ -144,8 +146,8 @@ const maxSpan = 10 * 365 * 24 * time.Hour
 // Bounds that a typing error passes before memory or time runs out.
 const (
 	maxRequests = 10_000_000
-	maxTokens   = 1 << 24 // of one prompt or answer
-	maxBatch    = 10_000  // texts of one request
+	maxTokens   = scenario.MaxTokens // of one prompt or answer
+	maxBatch    = 10_000             // texts of one request
 
 	leastBurstiness = 0.01 // gaps of shape k are powers U^(1/k), which no float holds for long
 )

@@ -468,7 +468,7 @@ func runBench(ctx context.Context, env console.Env, f *benchFlags) error {
 
 func (f *benchFlags) show(env console.Env, out *bench.Outcome) error {
 	style := block.Style{Layout: f.block, Sections: strings.Split(f.sections, ","), Percentiles: f.shownPercentiles}
-	if _, err := fmt.Fprint(env.Stdout, block.Text(out.Summary, style), block.Precision(out.Summary, style), block.Sessions(out.Summary), block.Telemetry(out.Summary), block.Speculation(out.Summary), out.Summary.Verdict.Text()); err != nil {
+	if _, err := fmt.Fprint(env.Stdout, block.Text(out.Summary, style), block.Precision(out.Summary, style), block.Sessions(out.Summary), block.Cache(out.Summary), block.Telemetry(out.Summary), block.Speculation(out.Summary), out.Summary.Verdict.Text()); err != nil {
 		return fmt.Errorf("print the result: %w", err)
 	}
 	for _, note := range out.Notes {

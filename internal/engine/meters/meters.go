@@ -10,6 +10,7 @@ package meters
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -47,6 +48,8 @@ func All() []Meter {
 		{Name: "waiting", Kind: Gauge, Unit: "requests", Doc: "Requests that wait for room."},
 		{Name: "kv_usage", Kind: Gauge, Unit: "share", Mean: true, Doc: "Share of the KV cache in use."},
 		{Name: "preemptions", Kind: Counter, Unit: "requests", Doc: "Requests that gave their KV cache up again for lack of room."},
+		{Name: "kv_tokens", Kind: Gauge, Unit: "tokens", Doc: "Room of the KV cache."},
+		{Name: "kv_block", Kind: Gauge, Unit: "tokens", Mean: true, Doc: "Tokens of a block of the KV cache."},
 		{Name: "prefix_queries", Kind: Counter, Unit: "tokens", Doc: "Prompt tokens looked up in the prefix cache."},
 		{Name: "prefix_hits", Kind: Counter, Unit: "tokens", Doc: "Prompt tokens that were found there."},
 		{Name: "host_queries", Kind: Counter, Unit: "tokens", Doc: "Prompt tokens, not found in the devices' cache, that were looked up in what lies below it: a host's memory, a disk, another machine."},
@@ -74,7 +77,7 @@ var rankLabels = []string{"tp_rank", "pp_rank", "moe_ep_rank", "pid"}
 // among the samples, or is not a finite number, is missing.
 func Common(e *engine.Engine, samples []prometheus.Sample) map[string]float64 {
 	series := map[string]map[string]float64{} // name -> labels but the ranks -> largest
-	for _, s := range samples {
+	for _, s := range slices.Concat(samples, labelled(e, samples)) {
 		if math.IsNaN(s.Value) || math.IsInf(s.Value, 0) {
 			continue
 		}
@@ -96,6 +99,32 @@ func Common(e *engine.Engine, samples []prometheus.Sample) map[string]float64 {
 		}
 	}
 	return common
+}
+
+// labelled are samples whose value stands in labels: of "name[a*b]" the product of the labels a and b of name.
+func labelled(e *engine.Engine, samples []prometheus.Sample) (out []prometheus.Sample) {
+	for _, all := range e.Metrics {
+		for _, spelled := range all {
+			name, labels, ok := strings.Cut(strings.TrimSuffix(spelled, "]"), "[")
+			if !ok {
+				continue
+			}
+			for _, s := range samples {
+				if s.Name != name {
+					continue
+				}
+				v, err := 1.0, error(nil)
+				for label := range strings.SplitSeq(labels, "*") {
+					n, fault := strconv.ParseFloat(s.Labels[label], 64)
+					v, err = v*n, errors.Join(err, fault)
+				}
+				if err == nil {
+					out = append(out, prometheus.Sample{Name: spelled, Labels: map[string]string{"engine": s.Labels["engine"]}, Value: v})
+				}
+			}
+		}
+	}
+	return out
 }
 
 // combined is the value of a name, or of the sum of names joined by +.

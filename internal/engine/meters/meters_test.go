@@ -35,6 +35,8 @@ vllm:spec_decode_num_drafts_total{engine="0",model_name="m"} 100.0
 vllm:spec_decode_num_draft_tokens_total{engine="0",model_name="m"} 300.0
 vllm:spec_decode_num_accepted_tokens_total{engine="0",model_name="m"} 210.0
 vllm:spec_decode_num_accepted_tokens_per_pos_total{engine="0",model_name="m",position="0"} 90.0
+vllm:cache_config_info{block_size="16",engine="0",num_cpu_blocks="None",num_gpu_blocks="1000"} 1.0
+vllm:cache_config_info{block_size="16",engine="1",num_cpu_blocks="None",num_gpu_blocks="800"} 1.0
 python_gc_collections_total{generation="0"} 88.0
 `
 	sglangPage = `
@@ -46,6 +48,8 @@ sglang:token_usage{dp_rank="1",model_name="m",tp_rank="2"} 0.7
 sglang:num_queue_reqs{model_name="m",tp_rank="0"} 1.0
 sglang:spec_accept_length{model_name="m",tp_rank="0"} 2.5
 sglang:cache_hit_rate{model_name="m",tp_rank="0"} nan
+sglang:max_total_num_tokens{model_name="m",tp_rank="0"} 4096.0
+sglang:cache_config_info{model_name="m",num_pages="4096",page_size="1"} 1.0
 sglang:prompt_tokens_total{model_name="m"} 800.0
 sglang:cached_tokens_total{cache_source="device",model_name="m"} 60.0
 sglang:cached_tokens_total{cache_source="host",model_name="m"} 40.0
@@ -76,8 +80,8 @@ func TestCommon(t *testing.T) {
 		want map[string]float64
 	}{
 		"vllm": {vllm011Page, map[string]float64{"running": 22, "waiting": 3, "kv_usage": 0.375, "preemptions": 2, "prefix_queries": 1000, "prefix_hits": 250, "host_queries": 750, "host_hits": 125,
-			"finished": 12, "queue_seconds": 1.5, "queued": 12, "spec_drafts": 100, "spec_draft_tokens": 300, "spec_accepted": 210}},
-		"sglang": {sglangPage, map[string]float64{"running": 13, "waiting": 1, "kv_usage": 0.8, "spec_length": 2.5, "prompt_tokens": 800, "prefix_queries": 800, "prefix_hits": 100, "host_hits": 40}},
+			"finished": 12, "queue_seconds": 1.5, "queued": 12, "spec_drafts": 100, "spec_draft_tokens": 300, "spec_accepted": 210, "kv_tokens": 28800, "kv_block": 16}},
+		"sglang": {sglangPage, map[string]float64{"running": 13, "waiting": 1, "kv_usage": 0.8, "spec_length": 2.5, "prompt_tokens": 800, "prefix_queries": 800, "prefix_hits": 100, "host_hits": 40, "kv_tokens": 4096, "kv_block": 1}},
 		"trtllm": {trtllmPage, map[string]float64{"running": 2, "waiting": 0, "kv_usage": 0.125, "prefix_share": 0.5, "finished": 4}},
 	} {
 		samples := prometheus.Parse(tt.text, nil)
@@ -135,6 +139,9 @@ func TestMeters(t *testing.T) {
 		}
 	}
 	e, _ := engine.ByName("vllm")
+	if got := Common(e, prometheus.Parse(`vllm:cache_config_info{block_size="16",num_gpu_blocks="None"} 1`+"\n", nil)); got["kv_block"] != 16 || len(got) != 1 {
+		t.Errorf("a room that is not known yet: %v", got)
+	}
 	got := Common(e, prometheus.Parse("vllm:gpu_cache_usage_perc 0.1\nvllm:kv_cache_usage_perc 0.2\n", nil))
 	if got["kv_usage"] != 0.2 {
 		t.Errorf("both spellings: %v", got)

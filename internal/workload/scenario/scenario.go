@@ -1,4 +1,11 @@
-package workload
+// Package scenario reads how the lengths of random requests are drawn, in the notation of genai-bench, and draws
+// them.
+//
+//	sc, err := scenario.Parse("N(480,240)/(300,150)")
+//	lengths := sc.Draw(in, out, 1)
+//
+// Its own package because it knows lengths and no requests.
+package scenario
 
 import (
 	"fmt"
@@ -10,12 +17,23 @@ import (
 	"perflab/internal/field"
 )
 
-// scenario is how the lengths of the random dataset are drawn, in the notation
-// of genai-bench.
-type scenario struct {
+// MaxTokens is the most that a number of a scenario, or a drawn length, may be.
+const MaxTokens = 1 << 24
+
+// Scenario is how the lengths of requests are drawn. Its zero value is none.
+type Scenario struct {
 	kind    byte   // D, N, U, E or R
 	in, out [2]int // D: length; N: mean and standard deviation; U: bounds; E, R: of a text or document, then of the query
 }
+
+// Lengths are those of one request in tokens.
+type Lengths struct {
+	Input, Output int
+	Documents     int // beside the prompt, whose tokens are among the input
+}
+
+// Drawn reports whether there is a scenario.
+func (sc Scenario) Drawn() bool { return sc.kind != 0 }
 
 // scenarios are the forms of the notation, each with its meaning.
 var scenarios = []struct {
@@ -32,9 +50,9 @@ var scenarios = []struct {
 	{'R', "R(1024,100)", []int{2}, "tokens of a document and of the query to rank it against"},
 }
 
-// parseScenario reads a scenario; the error of a malformed one shows a right
+// Parse reads a scenario; the error of a malformed one shows a right
 // one.
-func parseScenario(text string) (scenario, error) {
+func Parse(text string) (Scenario, error) {
 	groups, ok := parseGroups(text)
 	if ok {
 		for _, form := range scenarios {
@@ -61,7 +79,11 @@ func parseScenario(text string) (scenario, error) {
 			forms = append(forms, form.form)
 		}
 	}
-	return scenario{}, field.Errorf("scenario", "%q must be of the form %s", text, either(forms))
+	list := forms[0]
+	if last := len(forms) - 1; last > 0 {
+		list = strings.Join(forms[:last], ", ") + " or " + forms[last]
+	}
+	return Scenario{}, field.Errorf("scenario", "%q must be of the form %s", text, list)
 }
 
 // parseGroups splits "X(1,2)/(3,4)" into its numbers.
@@ -89,8 +111,8 @@ func parseGroups(text string) (groups [][]int, ok bool) {
 }
 
 // newScenario checks the numbers of a form that fits.
-func newScenario(text string, groups [][]int) (scenario, error) {
-	sc := scenario{kind: text[0]}
+func newScenario(text string, groups [][]int) (Scenario, error) {
+	sc := Scenario{kind: text[0]}
 	copy(sc.in[:], groups[0])
 	switch {
 	case sc.kind == 'D':
@@ -102,72 +124,63 @@ func newScenario(text string, groups [][]int) (scenario, error) {
 	}
 	for i, group := range groups {
 		for j, n := range group {
-			if n > maxTokens {
-				return scenario{}, field.Errorf("scenario", "%s: %d is over the limit of %d tokens", text, n, maxTokens)
+			if n > MaxTokens {
+				return Scenario{}, field.Errorf("scenario", "%s: %d is over the limit of %d tokens", text, n, MaxTokens)
 			}
 			if n < 1 && !(sc.kind == 'N' && j == 1) {
-				return scenario{}, field.Errorf("scenario", "%s: number %d of pair %d must be at least 1", text, j+1, i+1)
+				return Scenario{}, field.Errorf("scenario", "%s: number %d of pair %d must be at least 1", text, j+1, i+1)
 			}
 		}
 	}
 	if sc.kind == 'U' && (sc.in[0] > sc.in[1] || sc.out[0] > sc.out[1]) {
-		return scenario{}, field.Errorf("scenario", "%s: the first number of a pair must not be above the second, as in U(50,100)/(200,250)", text)
+		return Scenario{}, field.Errorf("scenario", "%s: the first number of a pair must not be above the second, as in U(50,100)/(200,250)", text)
 	}
 	return sc, nil
 }
 
-// documents says whether the scenario is of texts that get no answer.
-func (sc scenario) documents() bool { return sc.kind == 'E' || sc.kind == 'R' }
+// Documents says whether the scenario is of texts that get no answer.
+func (sc Scenario) Documents() bool { return sc.kind == 'E' || sc.kind == 'R' }
 
-// prompt returns the length of the text in the prompt's place: the query, or
+// Prompt returns the length of the text in the prompt's place: the query, or
 // the first text to embed.
-func (sc scenario) prompt() int {
+func (sc Scenario) Prompt() int {
 	if sc.kind == 'R' {
 		return sc.in[1]
 	}
 	return sc.in[0]
 }
 
-// beside returns how many documents stand beside the prompt for a batch size.
-func (sc scenario) beside(batch int) int {
+// Beside returns how many documents stand beside the prompt for a batch size.
+func (sc Scenario) Beside(batch int) int {
 	if sc.kind == 'R' {
 		return batch
 	}
 	return batch - 1
 }
 
-// draw returns the lengths of one request: at least 1 token, at most maxTokens.
-func (sc scenario) draw(in, out *rand.Rand, batch int) row {
+// Draw returns the lengths of one request: at least 1 token, at most MaxTokens.
+func (sc Scenario) Draw(in, out *rand.Rand, batch int) Lengths {
 	switch sc.kind {
 	case 'D':
-		return row{input: sc.in[0], output: sc.out[0]}
+		return Lengths{Input: sc.in[0], Output: sc.out[0]}
 	case 'N':
-		return row{input: normal(in, sc.in), output: normal(out, sc.out)}
+		return Lengths{Input: normal(in, sc.in), Output: normal(out, sc.out)}
 	case 'U':
-		return row{
-			input:  sc.in[0] + in.IntN(sc.in[1]-sc.in[0]+1),
-			output: sc.out[0] + out.IntN(sc.out[1]-sc.out[0]+1),
+		return Lengths{
+			Input:  sc.in[0] + in.IntN(sc.in[1]-sc.in[0]+1),
+			Output: sc.out[0] + out.IntN(sc.out[1]-sc.out[0]+1),
 		}
 	}
-	n := sc.beside(batch)
-	return row{input: sc.prompt() + n*sc.in[0], documents: n}
+	n := sc.Beside(batch)
+	return Lengths{Input: sc.Prompt() + n*sc.in[0], Documents: n}
 }
 
 // normal draws a length from the normal distribution with mean and standard
 // deviation p, rounded to a whole one and cut where no length is.
 func normal(rng *rand.Rand, p [2]int) int {
 	x := math.Round(float64(p[0]) + float64(p[1])*rng.NormFloat64())
-	return int(min(max(x, 1), maxTokens))
+	return int(min(max(x, 1), MaxTokens))
 }
 
-// lengthRange returns the bounds [floor(L(1-r)), ceil(L(1+r))], at least 1.
-func lengthRange(length int, ratio float64) (lo, hi int) {
-	l := float64(length)
-	return max(1, int(math.Floor(l*(1-ratio)))), max(1, int(math.Ceil(l*(1+ratio))))
-}
-
-// around draws a length uniformly from its range.
-func around(rng *rand.Rand, length int, ratio float64) int {
-	lo, hi := lengthRange(length, ratio)
-	return lo + rng.IntN(hi-lo+1)
-}
+// Text returns the length of a document, or of a text to embed.
+func (sc Scenario) Text() int { return sc.in[0] }
