@@ -89,11 +89,12 @@ func (s *sessions) remember(l link, e ending) {
 		s.order[s.at] = l
 		s.at = (s.at + 1) % mostPrompts
 	}
-	list := append(s.ends[l], e)
-	if len(list) > mostAlike {
-		list = append([]ending(nil), list[1:]...)
+	list := s.ends[l]
+	if len(list) == mostAlike {
+		copy(list, list[1:])
+		list = list[:len(list)-1]
 	}
-	s.ends[l] = list
+	s.ends[l] = append(list, e)
 }
 
 func (s *sessions) hash(units []uint32) uint64 {
