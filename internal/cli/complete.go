@@ -12,6 +12,7 @@ import (
 	"perflab/internal/bench"
 	"perflab/internal/engine"
 	"perflab/internal/openai"
+	"perflab/internal/profile/preset"
 	"perflab/internal/result"
 	"perflab/internal/study"
 	"perflab/internal/workload"
@@ -31,7 +32,7 @@ func addCompletions(root *cobra.Command) {
 		"ramp-up-strategy": func() []string { return []string{"linear", "exponential"} },
 		"find-max":         func() []string { return []string{bench.AxisRate, bench.AxisConcurrency} },
 		"sweep":            func() []string { return []string{"rate=auto", "rate=1..16x2", "concurrency=1..64x2"} },
-		"goodput":          result.Presets, "slo": result.Presets,
+		"goodput":          preset.Names, "slo": preset.Names,
 		"compat": func() []string { return []string{"vllm"} },
 		"block":  func() []string { return []string{"vllm", "gpustack"} },
 	}

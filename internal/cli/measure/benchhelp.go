@@ -8,7 +8,7 @@ import (
 	"perflab/internal/cli/console"
 	"perflab/internal/cli/flagset"
 	"perflab/internal/cli/machines"
-	"perflab/internal/result"
+	"perflab/internal/profile/preset"
 )
 
 // benchUsual are the flags of perflab bench that most runs need.
@@ -17,7 +17,7 @@ const benchUsual = "base-url model backend dataset-name dataset-path num-prompts
 
 // BenchHelp is what perflab bench tells of itself besides its description.
 func BenchHelp() console.Help {
-	return console.Help{Usual: benchUsual, Groups: benchGroups(), More: "\n" + exitRule + "\n\nPresets of bounds, for --goodput (each call) and --slo (at P99):\n  " + strings.Join(result.Presets(), "\n  ") + "\n"}
+	return console.Help{Usual: benchUsual, Groups: benchGroups(), More: "\n" + exitRule + "\n\nPresets of bounds, for --goodput (each call) and --slo (at P99):\n  " + strings.Join(preset.Names(), "\n  ") + "\n"}
 }
 
 // benchGroups are the headings of perflab bench --help; a test keeps every flag
