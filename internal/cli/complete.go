@@ -12,6 +12,7 @@ import (
 	"perflab/internal/bench"
 	"perflab/internal/engine"
 	"perflab/internal/openai"
+	"perflab/internal/profile"
 	"perflab/internal/profile/preset"
 	"perflab/internal/result"
 	"perflab/internal/study"
@@ -25,7 +26,7 @@ func addCompletions(root *cobra.Command) {
 		"model": namesOf(arch.Models, func(m arch.Model) string { return m.Name }), "gpu": namesOf(arch.Accelerators, func(a arch.Accelerator) string { return a.Name }), "dataset-name": workload.Datasets, "backend": openai.Backends,
 		"strategy": study.Strategies, "objective": metricNames, "metrics": metricNames, "latency": metricNames, "until-metric": metricNames,
 		"percentile-metrics": result.Families,
-		"cache": func() []string {
+		"profile":            profile.Names, "cache": func() []string {
 			return []string{bench.CacheUnique, bench.CacheReset, bench.CacheWarm, bench.CacheShared}
 		},
 		"arrival":          func() []string { return []string{"constant", "poisson", "gamma", "trace"} },

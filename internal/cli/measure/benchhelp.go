@@ -28,7 +28,8 @@ func benchGroups() []console.FlagGroup {
 			"ready-check-timeout-sec timeout-first-token timeout-idle timeout-total"},
 		{Title: "Workload", Flags: "dataset-name num-prompts seed cache nonce tokenizer ignore-eos lora-modules lora-assignment"},
 	}, flagset.LoadGroups(), []console.FlagGroup{
-		{Title: "Measurement", Flags: "until-precision until-metric num-warmups profile percentile-metrics metric-percentiles goodput slo max-error-rate compat"},
+		{Title: "Measurement", Flags: "until-precision until-metric num-warmups percentile-metrics metric-percentiles goodput slo max-error-rate compat"},
+		{Title: "Benchmarks by their rules", Flags: "profile c-max c-min"},
 		{Title: "Telemetry and cost", Flags: "telemetry telemetry-interval telemetry-gpus traceparent otlp price-per-hour gpus"},
 		{Title: "Series of runs", Flags: "sweep sweep-points find-max find-max-from find-max-to find-max-precision find-max-requests find-max-seconds repeat repeat-same-seed"},
 		{Title: "Several machines", Flags: "fleet " + machines.HubFlags},

@@ -104,7 +104,7 @@ func (f *findings) point(p Point, rules Rules) {
 	at := fmt.Sprintf("at concurrency %d", p.Concurrency)
 	f.add(!p.Closed, RuleLoad, "%s requests were sent at a rate: a point has a fixed concurrency", at)
 	f.add(p.Partial, RuleSound, "%s the run was stopped before its end", at)
-	f.add(p.Void != "", RuleSound, "%s the run is void: %s", at, p.Void)
+	f.add(p.Void != "", RuleSound, "%s the run is void: its verdict says why", at)
 	least := rules.Least(p.Concurrency).Seconds()
 	f.add(p.BasisS() < least, RuleDuration, "%s %.0f s of the %s were measured: %.0f s are wanted", at, p.BasisS(), p.Basis, least)
 	f.add(p.Completed < p.Pass || p.Pass == 0, RuleQueries, "%s %d queries were completed: a pass over the data set has %d", at, p.Completed, p.Pass)
