@@ -102,6 +102,7 @@ var tests = map[string]map[string]string{
 	"report/progress":     {"tune": "the ratio of what leads"},
 	"report/audited":      {"interop": "places of findings"},
 	"report/parquet":      {"stat": "random calls"},
+	"profile/submission":  {"workload": "the load of a curve that was measured"},
 	"push":                {"web": "a laboratory is pushed to", "web/guard": "its tokens and certificate", "store": "what it has then"},
 	"web/api":             {"web": "the API is asked behind its guard"},
 	"perflab/cmd/perflab": {"tune/journal": "the journal of a study that was killed", "outcome": "the facts of a study", "source": "how far a launched study has come", "web": "a study is followed in a browser", "web/allow": "each flag of bench has a row", "truth": "a server with known instants is measured over a slow link", "rundir": "calls that a fleet brought", "result": "what a run says of a Service", "study": "the example of every night is checked"},
@@ -129,7 +130,7 @@ var tests = map[string]map[string]string{
 // other may, and no dependency is absent here. A nil list stands for the tests
 // and the test kits.
 var modules = map[string][]string{
-	"go.yaml.in/yaml/v4":                       {"study", "engine/nested", "deploy/render", "deploy/kube", "web/allow"},
+	"go.yaml.in/yaml/v4":                       {"study", "engine/nested", "deploy/render", "deploy/kube", "web/allow", "profile/submission"},
 	"github.com/invopop/jsonschema":            nil,
 	"github.com/spf13/cobra":                   {"cli", "cli/console", "cli/library", "cli/machines", "cli/measure", "cli/plan", "cli/read", "perflab/scripts/release"},
 	"github.com/spf13/pflag":                   {"cli", "cli/console", "cli/flagset", "cli/library", "cli/machines", "cli/measure", "cli/plan", "cli/read"},

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"perflab/internal/profile"
+	"perflab/internal/profile/mlperf"
 	"perflab/internal/result"
 	"perflab/internal/rundir"
 	"perflab/internal/stat"
@@ -32,6 +34,9 @@ type SeriesFacts struct {
 	Spread    []result.Spread `json:"spread,omitempty"` // of a repeated run
 	Max       *Max            `json:"max,omitempty"`    // of a search, where it found one
 	Stop      Stop            `json:"stop"`
+
+	Curve      *mlperf.Curve    `json:"curve,omitempty"`      // what the rules of MLPerf Endpoints look at, where the series was made by them
+	Submission *profile.Outcome `json:"submission,omitempty"` // what it is worth by them
 
 	Percentiles []float64 `json:"metric_percentiles,omitempty"` // that were asked to be shown
 	Sections    []string  `json:"percentile_metrics,omitempty"` // of a repeated run, likewise
@@ -270,6 +275,9 @@ func OpenSeries(dir string, percentiles ...float64) (f *SeriesFacts, damage []st
 	if len(f.Points) == 0 {
 		return nil, nil, fmt.Errorf("%s has no point: nothing was measured", path)
 	}
+	if f.Curve != nil {
+		f.Curve.Points = nil
+	}
 	for i := range f.Points {
 		p := &f.Points[i]
 		r, err := rundir.OpenRun(filepath.Join(dir, p.Dir))
@@ -288,6 +296,13 @@ func OpenSeries(dir string, percentiles ...float64) (f *SeriesFacts, damage []st
 			f.Started = r.Header.Started
 		}
 		p.Judge(&Outcome{Header: r.Header, Summary: s, Pace: r.Pace}, f.SLOs, f.MaxErrors)
+		if f.Curve != nil {
+			point, _ := CurvePoint(r.Header, s, r.All())
+			f.Curve.Points = append(f.Curve.Points, point)
+		}
+	}
+	if f.Curve != nil {
+		f.Submission = mlperf.Check(*f.Curve)
 	}
 	if f.Kind == KindRepeat {
 		f.Spread = Spreads(f.Points)

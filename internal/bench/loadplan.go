@@ -1,10 +1,13 @@
 package bench
 
+import "time"
+
 // Step is what a plan wants measured next.
 type Step struct {
 	Load     Load
-	Requests int    // 0: as many as the spec says
-	Early    *Early // how the run may end before; nil: it may not
+	Requests int           // 0: as many as the spec says
+	Early    *Early        // how the run may end before; nil: it may not
+	For      time.Duration // how long it sends; 0: as the spec says
 }
 
 // LoadPlan decides which loads a series measures, one after the other. It is pure:

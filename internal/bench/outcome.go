@@ -29,6 +29,8 @@ type Outcome struct {
 	Dir   string   // "" when nothing was kept; still with .tmp when it could not be finished
 	Notes []string // what the user must know beside the figures, one sentence each
 
+	idled string // what is to be said of idle times that were cut
+
 	Engine map[string]float64 // what the engine's metrics would show, of a prediction
 }
 

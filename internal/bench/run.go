@@ -74,7 +74,7 @@ func (b Runner) Run(ctx context.Context) (*Outcome, error) {
 	}
 	out, profileNote, err := b.profiled(ctx, clients, func() (*Outcome, error) { return b.measure(ctx, h, w, tok, clients, cache, rec) })
 	if out != nil {
-		out.Notes = notes(note, b.instead, fleetNote(out.Header), capacity, cacheNote, profileNote, w.Known(), droppedRows(w), conversations(w, out.Client))
+		out.Notes = notes(note, b.instead, fleetNote(out.Header), capacity, cacheNote, profileNote, out.idled, w.Known(), droppedRows(w), conversations(w, out.Client))
 	}
 	return out, err
 }
@@ -269,7 +269,7 @@ func (b Runner) measure(ctx context.Context, h result.Header, w *workload.Worklo
 	if h.Requests == 0 {
 		out.Totals = sentTotals(acc)
 	}
-	out.Client, out.Early = &stats.Client, sure.ended()
+	out.Client, out.Early, out.idled = &stats.Client, sure.ended(), idleNote(stats, b.Spec.MaxIdle)
 	out.Client.Start = stats.Start.Round(0).UTC()
 	out.Client.Precision, out.Client.Profiled = precision.found(), b.Spec.Profile
 	rec.Stop()

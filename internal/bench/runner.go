@@ -170,6 +170,9 @@ func (b Runner) options(w share) load.Options {
 		MaxConcurrency: w.limit(), Spin: load.DefaultSpin, Progress: b.Progress,
 		Until: w.Until(), Closed: w.Closed(), Affinity: !w.Spec().NoSessionAffinity, Servers: addresses(b.Spec.Targets, b.Meters),
 	}
+	if s := w.Spec(); w.n == 1 {
+		o.Pass, o.MaxIdle = s.Pass, b.Spec.MaxIdle
+	}
 	switch {
 	case w.Trees():
 		o.Begin = func(first workload.Request, at time.Duration) (load.Session, []workload.Step) {

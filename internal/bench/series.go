@@ -10,6 +10,8 @@ import (
 
 	"perflab/internal/durable"
 	"perflab/internal/load"
+	"perflab/internal/profile"
+	"perflab/internal/profile/mlperf"
 	"perflab/internal/result"
 	"perflab/internal/rundir"
 	"perflab/internal/workload"
@@ -25,6 +27,7 @@ type Series struct {
 	SLOs      []result.SLO
 	MaxErrors float64                                         // share of calls that may fail at a point that meets
 	SameSeed  bool                                            // every run sends the same requests
+	CMax      int                                             // highest concurrency that the server is said to support, of a curve by the rules of a benchmark
 	RunOne    func(context.Context, Runner) (*Outcome, error) // makes a run; nil: Bench.Run
 	OnStart   func(Step, *load.Progress)                      // told before each run; may be nil
 	OnEnd     func(Point, *Outcome)                           // told after each run; may be nil
@@ -59,6 +62,9 @@ func (s *Series) Run(ctx context.Context) (*SeriesFacts, error) {
 		p, out, err := s.measure(ctx, step, facts.Points)
 		if out != nil {
 			facts.addPoint(&out.Header, p)
+			if err == nil {
+				err = s.addToCurve(facts, out)
+			}
 			if s.OnEnd != nil {
 				s.OnEnd(p, out)
 			}
@@ -96,6 +102,9 @@ func (s *Series) stop(ctx context.Context, f *SeriesFacts, err error) error {
 func (s *Series) save(f *SeriesFacts) error {
 	if s.Kind == KindRepeat {
 		f.Spread = Spreads(f.Points)
+	}
+	if f.Curve != nil {
+		f.Submission = mlperf.Check(*f.Curve)
 	}
 	return rundir.WriteJSON(filepath.Join(s.Bench.Dir, f.File()), f)
 }
@@ -143,8 +152,13 @@ func (s *Series) measure(ctx context.Context, step Step, before []Point) (Point,
 func (s *Series) bench(step Step, before []Point) (Runner, error) {
 	b := s.Bench
 	w := step.Load.Apply(b.Spec.Workload)
+	if step.For > 0 {
+		w.Duration = workload.Span(step.For.String())
+	}
 	if k := len(before); !s.SameSeed && k > 0 {
-		w.Seed += uint64(k)
+		if !profile.IsMLPerf(b.Spec.Rules) {
+			w.Seed += uint64(k)
+		}
 		if w.Nonce != "" {
 			w.Nonce += "-" + strconv.Itoa(k+1)
 		}

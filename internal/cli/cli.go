@@ -54,6 +54,7 @@ func Main(env console.Env) int {
 		case <-done:
 		}
 	}()
+	env.Args = measure.NamedProfile(env.Args)
 	var err error
 	if env.Args, err = measure.FromVLLM(env); err != nil {
 		return conclude(env, err)

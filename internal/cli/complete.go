@@ -12,6 +12,8 @@ import (
 	"perflab/internal/bench"
 	"perflab/internal/engine"
 	"perflab/internal/openai"
+	"perflab/internal/profile"
+	"perflab/internal/profile/preset"
 	"perflab/internal/result"
 	"perflab/internal/study"
 	"perflab/internal/workload"
@@ -24,14 +26,14 @@ func addCompletions(root *cobra.Command) {
 		"model": namesOf(arch.Models, func(m arch.Model) string { return m.Name }), "gpu": namesOf(arch.Accelerators, func(a arch.Accelerator) string { return a.Name }), "dataset-name": workload.Datasets, "backend": openai.Backends,
 		"strategy": study.Strategies, "objective": metricNames, "metrics": metricNames, "latency": metricNames, "until-metric": metricNames,
 		"percentile-metrics": result.Families,
-		"cache": func() []string {
+		"profile":            profile.Names, "cache": func() []string {
 			return []string{bench.CacheUnique, bench.CacheReset, bench.CacheWarm, bench.CacheShared}
 		},
 		"arrival":          func() []string { return []string{"constant", "poisson", "gamma", "trace"} },
 		"ramp-up-strategy": func() []string { return []string{"linear", "exponential"} },
 		"find-max":         func() []string { return []string{bench.AxisRate, bench.AxisConcurrency} },
 		"sweep":            func() []string { return []string{"rate=auto", "rate=1..16x2", "concurrency=1..64x2"} },
-		"goodput":          result.Presets, "slo": result.Presets,
+		"goodput":          preset.Names, "slo": preset.Names,
 		"compat": func() []string { return []string{"vllm"} },
 		"block":  func() []string { return []string{"vllm", "gpustack"} },
 	}

@@ -304,5 +304,7 @@ func Series(facts *bench.SeriesFacts, dir string, st block.Style) Document {
 	}
 	c := seriesdoc.Curve(facts)
 	c.Percentiles = st.Percentiles
-	return Document{Document: c.Document()}
+	d := c.Document()
+	seriesdoc.AddRules(&d, facts)
+	return Document{Document: d}
 }

@@ -37,7 +37,9 @@ type Stats struct {
 	Start   time.Time // the instant that all offsets count from
 	Sent    int
 	Failed  int
-	Unsent  int  // later turns given up because the one before failed
+	Unsent  int           // later turns given up because the one before failed
+	Skipped time.Duration // that no server was left idle for: see Options.MaxIdle
+	Skips   int
 	Partial bool // stopped before every request was sent and answered
 	Client  result.Client
 }
@@ -90,6 +92,8 @@ func Run(ctx context.Context, requests iter.Seq[workload.Request], senders []Sen
 
 	r.limit = newLimit(o.MaxConcurrency)
 	usage, err := r.ready(ctx)
+	r.idle = newIdling(o, r.start)
+	defer r.idle.stop()
 	if err != nil {
 		cancel(err)
 		finish()
@@ -106,6 +110,7 @@ func Run(ctx context.Context, requests iter.Seq[workload.Request], senders []Sen
 		Partial: !all || r.cancelled || r.stopped.Load(), Client: usage.Stop(),
 	}
 	stats.Client.Unsent = stats.Unsent
+	stats.Skipped, stats.Skips = r.idle.stop()
 	if stats.Partial {
 		stats.Client.Partial = true
 		stats.Client.StopNote = stopNote(ctx)
@@ -167,7 +172,7 @@ func (r *run) dispatch(ctx context.Context, source <-chan workload.Request) bool
 	if !r.begun(ctx, p) {
 		return false
 	}
-	for {
+	for sent := 0; ; sent++ {
 		var req workload.Request
 		var more bool
 		select {
@@ -187,7 +192,7 @@ func (r *run) dispatch(ctx context.Context, source <-chan workload.Request) bool
 			return false
 		}
 		ready := max(req.Due, freed)
-		if r.over(ready) {
+		if r.over(ready) && sent%max(1, r.o.Pass) == 0 {
 			return ctx.Err() == nil
 		}
 		if r.o.Closed {

@@ -20,6 +20,7 @@ type run struct {
 
 	start    time.Time
 	limit    limit
+	idle     *idling // nil: idle times are as they are
 	sends    sync.WaitGroup
 	inFlight []atomic.Int64   // by target
 	calls    chan result.Call // unbuffered: a call that waits here has left its slot
@@ -49,6 +50,7 @@ func (r *run) over(at time.Duration) bool {
 // where its turns follow one another.
 func (r *run) send(ctx context.Context, req workload.Request, ready time.Duration, target int, s *tree) {
 	r.inFlight[target].Add(1)
+	r.idle.sent()
 	r.sent.Add(1)
 	r.o.Progress.Sent.Add(1)
 	r.o.Progress.InFlight.Add(1)
@@ -60,6 +62,7 @@ func (r *run) send(ctx context.Context, req workload.Request, ready time.Duratio
 	r.sends.Go(func() {
 		call := r.call(req, finish)
 		r.inFlight[target].Add(-1)
+		r.idle.ended()
 		r.o.Progress.InFlight.Add(-1)
 		if prepared != nil {
 			<-prepared

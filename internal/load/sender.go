@@ -52,7 +52,9 @@ type Options struct {
 	Affinity bool                             // a conversation stays on its first turn's target
 	Home     func(first workload.Request) int // target of a session's first request; nil or -1: the one with the fewest calls in flight
 	Until    time.Duration                    // nothing is sent that is ready at this offset or later; 0: everything is sent
+	Pass     int                              // a load that Until or Enough ends sends a multiple of so many requests, of sessions so many of these; 0: any number
 	Closed   bool                             // requests have no due times: each is due when the limit lets it pass
+	MaxIdle  time.Duration                    // of all servers at once: then requests of sessions that wait for their time come earlier; 0: any
 	Enough   *atomic.Bool                     // nothing more is sent once it is true; nil: no such end
 
 	// Start is the instant that all offsets count from, for loads that are to start

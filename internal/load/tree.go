@@ -87,12 +87,20 @@ func (t *tree) done() {
 // turn makes a later request of the session, and sends it when it is due.
 func (t *tree) turn(ctx context.Context, step workload.Step) {
 	r := t.r
-	if r.over(step.Due) {
+	if r.idle == nil && r.over(step.Due) {
 		t.done()
 		return
 	}
+	due, waited := step.Due, true
+	if r.idle != nil {
+		if due, waited = r.idle.wait(ctx, due); waited && r.over(due) {
+			t.done()
+			return
+		}
+	}
+	step.Due = due
 	req, made := t.take(step)
-	if !made || !r.wait(ctx, step.Due) {
+	if !made || !waited || !r.wait(ctx, due) {
 		r.stopped.Store(true)
 		t.done()
 		return

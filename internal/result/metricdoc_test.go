@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"perflab/internal/gauge"
+	"perflab/internal/profile/preset"
 )
 
 var update = flag.Bool("update", false, "write the reference")
@@ -82,8 +83,8 @@ Each has, in milliseconds and lower being better, `)
 	}
 	b.WriteString("; `--slo` takes any figure of this document. Both take the latency targets of MLPerf Inference's server scenarios: " +
 		"`--goodput` applies them to each call, `--slo` to the 99th percentile, as MLPerf does.\n\n| Preset | TTFT | TPOT | E2EL |\n| --- | --- | --- | --- |\n")
-	for _, p := range presets() {
-		fmt.Fprintf(&b, "| `%s:%s` | %s | %s | %s |\n", presetPrefix, p.name, limitCell(p.ttft), limitCell(p.tpot), limitCell(p.e2el))
+	for _, p := range preset.All() {
+		fmt.Fprintf(&b, "| `%s:%s` | %s | %s | %s |\n", preset.Prefix, p.Name, limitCell(p.TTFT), limitCell(p.TPOT), limitCell(p.E2EL))
 	}
 	b.WriteString("\n## Other spellings\n\n")
 	b.WriteString("`_ms` may be left out (`p99_ttft`). ")

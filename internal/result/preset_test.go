@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"perflab/internal/profile/preset"
 )
 
 func TestPresets(t *testing.T) {
@@ -25,7 +27,7 @@ func TestPresets(t *testing.T) {
 	if slos, err := ParseSLOs("p90_ttft < 1s"); err != nil || len(slos) != 1 || slos[0].Limit != 1000 {
 		t.Errorf("one bound: %v, %v", slos, err)
 	}
-	for _, name := range Presets() {
+	for _, name := range preset.Names() {
 		slos, err := ParseSLOs(name)
 		if err != nil || len(slos) == 0 {
 			t.Errorf("%s: %v, %v", name, slos, err)

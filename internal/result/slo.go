@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"perflab/internal/expression"
+	"perflab/internal/profile/preset"
 )
 
 // SLO is one bound on a metric. No data never passes.
@@ -22,12 +23,12 @@ type SLO struct {
 // limit in its unit.
 func ParseSLO(s string) (SLO, error) {
 	e, ok := expression.Parse(s)
-	if name, named := strings.CutPrefix(strings.TrimSpace(s), presetPrefix+":"); named && !ok {
-		p, err := findPreset(name)
+	if name, named := strings.CutPrefix(strings.TrimSpace(s), preset.Prefix+":"); named && !ok {
+		p, err := preset.Find(name)
 		if err != nil {
 			return SLO{}, fmt.Errorf("SLO %q: %w", s, err)
 		}
-		return SLO{}, fmt.Errorf("SLO %q stands for several bounds where one is wanted: write %s", s, joinBounds(p.bounds("p99_")))
+		return SLO{}, fmt.Errorf("SLO %q stands for several bounds where one is wanted: write %s", s, joinBounds(presetBounds(p, "p99_")))
 	}
 	if !ok {
 		return SLO{}, fmt.Errorf("SLO %q has no bound: write it as p99_ttft_ms <= 500", s)
@@ -56,12 +57,12 @@ func ParseGoodput(s string) ([]SLO, error) {
 		if !ok {
 			return nil, fmt.Errorf("goodput bound %q: write it as ttft:500", part)
 		}
-		if name == presetPrefix {
-			p, err := findPreset(limit)
+		if name == preset.Prefix {
+			p, err := preset.Find(limit)
 			if err != nil {
 				return nil, fmt.Errorf("goodput bound %q: %w", part, err)
 			}
-			slos = append(slos, p.bounds("")...)
+			slos = append(slos, presetBounds(p, "")...)
 			continue
 		}
 		if !slices.Contains(goodputBounds, name) {
@@ -152,14 +153,14 @@ func (o *SLO) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// bounds returns the preset's bounds on a statistic ("p99_"), or on each call
+// presetBounds returns the preset's bounds on a statistic ("p99_"), or on each call
 // ("").
-func (p preset) bounds(stat string) []SLO {
+func presetBounds(p preset.Preset, stat string) []SLO {
 	var slos []SLO
 	for _, b := range []struct {
 		family string
 		limit  float64
-	}{{"ttft", p.ttft}, {"tpot", p.tpot}, {"e2el", p.e2el}} {
+	}{{"ttft", p.TTFT}, {"tpot", p.TPOT}, {"e2el", p.E2EL}} {
 		if b.limit > 0 {
 			slos = append(slos, SLO{Metric: stat + b.family + "_ms", Op: "<=", Limit: b.limit})
 		}
@@ -180,7 +181,7 @@ func joinBounds(slos []SLO) string {
 // its bounds at the 99th percentile: mlperf:llama2-70b-interactive is
 // p99_ttft_ms <= 450 and p99_tpot_ms <= 40.
 func ParseSLOs(s string) ([]SLO, error) {
-	name, ok := strings.CutPrefix(strings.TrimSpace(s), presetPrefix+":")
+	name, ok := strings.CutPrefix(strings.TrimSpace(s), preset.Prefix+":")
 	if !ok {
 		slo, err := ParseSLO(s)
 		if err != nil {
@@ -188,9 +189,9 @@ func ParseSLOs(s string) ([]SLO, error) {
 		}
 		return []SLO{slo}, nil
 	}
-	p, err := findPreset(name)
+	p, err := preset.Find(name)
 	if err != nil {
 		return nil, fmt.Errorf("SLO %q: %w", s, err)
 	}
-	return p.bounds("p99_"), nil
+	return presetBounds(p, "p99_"), nil
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"perflab/internal/jsonl"
+	"perflab/internal/profile"
 )
 
 // Summary is the figures computed from a run, by metric name. A figure that
@@ -29,6 +30,7 @@ type Summary struct {
 	OverCalls   map[string]float64    `json:"over_all_calls,omitempty"`   // percentiles of latencies of calls when those that failed count as endless; absent where none failed, or too many
 	OneIn       int                   `json:"calls_kept_one_in,omitzero"` // of a very long run: plots, and blocks of compare, are of one call in so many
 	Agents      []AgentFigures        `json:"agents,omitempty"`           // of a load that a fleet sent
+	Submission  *profile.Outcome      `json:"submission,omitempty"`       // under the rules of the benchmark that the run was made by; nil: by none
 	// Definitions of the figures that are not ours, by family ("ttft") or scalar; see Summary.Definition.
 	Definitions map[string]Definition `json:"definitions,omitempty"`
 }
@@ -59,7 +61,7 @@ func (s Summary) Definition(name string) Definition {
 
 // summaryKeys are the names of a summary's JSON that are not figures.
 var summaryKeys = []string{
-	"simulated", "predicted", "partial", "compat", "currency", "failures_by_class", "verdict", "samples", "intervals", "late_bounds", "approximate", "over_all_calls", "calls_kept_one_in", "agents", "definitions",
+	"simulated", "predicted", "partial", "compat", "currency", "failures_by_class", "verdict", "samples", "intervals", "late_bounds", "approximate", "over_all_calls", "calls_kept_one_in", "agents", "submission", "definitions",
 }
 
 // MarshalJSON writes one flat object: the figures under their names in the

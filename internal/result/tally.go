@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -23,6 +24,7 @@ type Tally struct {
 	Completed   int
 	Failures    map[Class]int
 	FirstFailed map[Class]*Call // of each class, by index, without its stream
+	Overflows   int             // failed ones whose prompt the server had no room for, by its words
 	NewFields   map[string]int  // growing fields of deltas that we do not know -> calls of any outcome
 	Simulated   bool            // a server said that it is a simulator
 
@@ -222,11 +224,17 @@ func (t *Tally) add(c *Call) *Call {
 	return fixed
 }
 
+// overflow is how servers say that a prompt is longer than their context.
+var overflow = regexp.MustCompile(`(?i)context[ _]length|maximum context|prompt is too long`)
+
 func (t *Tally) addFailed(c *Call) {
 	if t.Failures == nil {
 		t.Failures, t.FirstFailed = map[Class]int{}, map[Class]*Call{}
 	}
 	t.Failures[c.Class]++
+	if overflow.MatchString(c.Error) {
+		t.Overflows++
+	}
 	if first := t.FirstFailed[c.Class]; first == nil || c.Index < first.Index {
 		bare := *c
 		bare.Chunks, bare.Empty, bare.Text = nil, nil, ""

@@ -34,6 +34,10 @@ func Summarize(h result.Header, c *result.Client, o result.Options, calls iter.S
 func Judged(a *result.Analysis) result.Summary {
 	s := a.Summary()
 	s.Verdict = Judge(a)
+	s.Submission = submission(a)
+	if check, made := underRules(a, s.Submission); made {
+		s.Verdict.Add(check)
+	}
 	return s
 }
 

@@ -99,8 +99,11 @@ func (c *Cuts) add(r agents.Read) {
 // Cuts returns how many requests of the sessions that were read are not sent as recorded.
 func (w *Workload) Cuts() Cuts { return w.src.cuts }
 
+// Recorded reports whether the requests are of recorded sessions of agents.
+func (s Spec) Recorded() bool { return s.row().name == agentSessions().name }
+
 // Trees reports whether a request may be followed by several, or wait for several.
-func (w *Workload) Trees() bool { return w.spec.row().name == agentSessions().name }
+func (w *Workload) Trees() bool { return w.spec.Recorded() }
 
 // readAgents reads sessions and lays them out as often as the spec asks for.
 func readAgents(s Spec, p promptBuilder) (source, error) {
@@ -186,7 +189,7 @@ func startTurn(s Spec, i, turns int) int {
 	}
 	low, high, _ := parseRatio(s.StartRatio) // Validate has seen the error
 	ratio := low + (high-low)*stat.Stream(s.Seed, "agents start "+strconv.Itoa(i)).Float64()
-	return int(ratio * float64(turns))
+	return min(int(ratio*float64(turns)), turns-1)
 }
 
 // parseRatio reads a share of a session, or the shares from one to another.
@@ -199,7 +202,7 @@ func parseRatio(text string) (low, high float64, err error) {
 	if high = low; both && err == nil {
 		high, err = strconv.ParseFloat(right, 64)
 	}
-	if err != nil || !(0 <= low && low <= high && high < 1) {
+	if err != nil || !(0 <= low && low <= high && low < 1 && high <= 1) {
 		return 0, 0, fmt.Errorf("%q is no share of a session: write 0.5, or 0.25..0.75, below 1", text)
 	}
 	return low, high, nil

@@ -29,6 +29,9 @@ func redrawn(s Spec, d dataset) bool { return s.Path == "" && !is(d.slow, s) }
 // firstDraw is how many rows are drawn at first: enough for most runs, a few
 // megabytes, and of others no more than can be read or measured in a moment.
 func firstDraw(s Spec, d dataset) int {
+	if s.Pass > 0 && s.Path != "" {
+		return s.Pass
+	}
 	if redrawn(s, d) {
 		return 1 << 16
 	}

@@ -110,8 +110,8 @@ func FuzzSteps(f *testing.F) {
 		}
 		want, span := 0.0, 0.0
 		for _, g := range segments {
-			want += g.from * g.seconds
-			span += g.seconds
+			want += g.From * g.Seconds
+			span += g.Seconds
 		}
 		if want > 1e5 || span > 1e6 {
 			return

@@ -3,6 +3,7 @@ package workload
 import (
 	"fmt"
 	"slices"
+	"strconv"
 
 	"perflab/internal/stat"
 )
@@ -42,6 +43,24 @@ func newNonce(text string, ids bool, p promptBuilder) (n nonce, err error) {
 		}
 	}
 	return n, nil
+}
+
+// salt is the nonce of request k: another one in each pass over the dataset, so that none finds in a
+// server's prefix cache what an earlier one left there.
+func (w *Workload) salt(k int) nonce {
+	if w.spec.Pass == 0 || k < w.spec.Pass || w.nonce.text == "" {
+		return w.nonce
+	}
+	pass := k / w.spec.Pass
+	if n, ok := w.salts.Load(pass); ok {
+		return n.(nonce)
+	}
+	n, err := newNonce(w.spec.Nonce+" pass "+strconv.Itoa(pass), w.src.ids, w.builder)
+	if err != nil {
+		panic(fmt.Sprintf("workload: a nonce cannot be drawn again: %v", err))
+	}
+	w.salts.Store(pass, n)
+	return n
 }
 
 // mark puts the nonce in front of a request's first text, and of its

@@ -117,6 +117,9 @@ var specFields = sync.OnceValue(func() map[string]int {
 	return fields
 })
 
+// Sessions reports whether requests are turns of conversations, or of sessions of agents.
+func (s Spec) Sessions() bool { return s.row().sessions }
+
 // MadeUp reports whether the prompts of a spec with its defaults are made from
 // its seed alone: another seed then repeats nothing, and lengths are exact.
 func (s Spec) MadeUp() bool { return is(s.row().isMadeUp, s) }

@@ -8,45 +8,12 @@ import (
 	"time"
 
 	"perflab/internal/field"
+	"perflab/internal/workload/segment"
 )
-
-// segment is a stretch of a schedule over which the rate in requests/s goes
-// from one value to another: in a line, or by equal factors in equal times.
-type segment struct {
-	seconds  float64
-	from, to float64
-	grows    bool // exponentially
-}
-
-// mass is how many requests a segment holds on average: the integral of its
-// rate.
-func (g segment) mass() float64 {
-	if g.grows {
-		return g.from * g.seconds / g.pace() * (g.to/g.from - 1)
-	}
-	return (g.from + g.to) / 2 * g.seconds
-}
-
-// pace is ln(to/from).
-func (g segment) pace() float64 { return math.Log(g.to / g.from) }
-
-// when is the inverse of the integral of the rate: after how many seconds of
-// the segment it comes to m.
-func (g segment) when(m float64) float64 {
-	switch {
-	case g.grows: // from·T/p·(e^(p·t/T)-1) = m
-		return g.seconds / g.pace() * math.Log1p(m*g.pace()/(g.from*g.seconds))
-	case g.from == g.to:
-		return m / g.from
-	}
-	// from·t + (to-from)·t²/2T = m, in the form that divides by no small number
-	k := (g.to - g.from) / g.seconds
-	return 2 * m / (g.from + math.Sqrt(g.from*g.from+2*k*m))
-}
 
 // segments are the rates over time of a schedule that is bounded by time; nil
 // for one that is bounded by a number of requests.
-func segments(s Spec) ([]segment, error) {
+func segments(s Spec) ([]segment.Segment, error) {
 	d := s.length().Seconds()
 	switch {
 	case s.Steps != "":
@@ -54,15 +21,15 @@ func segments(s Spec) ([]segment, error) {
 	case d == 0 || s.Arrival == "inf" || s.Arrival == "trace":
 		return nil, nil
 	case s.RampStrategy != "":
-		return []segment{{d, s.RampStart, s.RampEnd, s.RampStrategy == "exponential"}}, nil
+		return []segment.Segment{{Seconds: d, From: s.RampStart, To: s.RampEnd, Grows: s.RampStrategy == "exponential"}}, nil
 	}
-	return []segment{{d, float64(s.Rate), float64(s.Rate), false}}, nil
+	return []segment.Segment{{Seconds: d, From: float64(s.Rate), To: float64(s.Rate)}}, nil
 }
 
 // parseSteps reads RATE:TIME,RATE:TIME,...; a rate of 0 is a pause.
-func parseSteps(text string) ([]segment, error) {
+func parseSteps(text string) ([]segment.Segment, error) {
 	const form = "write RATE:TIME,... such as 2:30s,8:60s,2:30s"
-	var out []segment
+	var out []segment.Segment
 	highest := 0.0
 	for part := range strings.SplitSeq(text, ",") {
 		left, right, ok := strings.Cut(strings.TrimSpace(part), ":")
@@ -74,7 +41,7 @@ func parseSteps(text string) ([]segment, error) {
 		if err != nil || right == "" {
 			return nil, field.Errorf("steps", "has %q: %s", part, form)
 		}
-		out = append(out, segment{seconds: d.Seconds(), from: rate, to: rate})
+		out = append(out, segment.Segment{Seconds: d.Seconds(), From: rate, To: rate})
 		highest = max(highest, rate)
 	}
 	if highest == 0 {
@@ -102,7 +69,7 @@ func dueInTime(s Spec) ([]time.Duration, error) {
 	gap := gaps(s)
 	sum := 0.0
 	for _, g := range list {
-		sum += g.mass()
+		sum += g.Mass()
 	}
 	most := float64(maxRequests)
 	if drawnLong(s) {
@@ -117,18 +84,18 @@ func dueInTime(s Spec) ([]time.Duration, error) {
 		mass = gap(1)
 	}
 	for _, g := range list {
-		for ; mass < past+g.mass()-edge; mass += gap(1) {
+		for ; mass < past+g.Mass()-edge; mass += gap(1) {
 			if len(due) == s.NumPrompts && s.NumPrompts > 0 {
 				return due, nil
 			}
-			at := start + g.when(max(0, mass-past))
+			at := start + g.When(max(0, mass-past))
 			if !(at <= maxSpan.Seconds()) {
 				return nil, fmt.Errorf("request %d would be due after %.3g s: choose a shorter time", len(due)+1, at)
 			}
 			due = append(due, time.Duration(math.Round(at*1e9)))
 		}
-		past += g.mass()
-		start += g.seconds
+		past += g.Mass()
+		start += g.Seconds
 	}
 	switch {
 	case len(due) == 0:

@@ -40,6 +40,10 @@ type Spec struct {
 	Steps    string `json:"steps,omitempty" yaml:"steps,omitempty"`       // RATE:TIME,... in place of a rate
 	Duration Span   `json:"duration,omitempty" yaml:"duration,omitempty"` // no request is due from then on; NumPrompts, where set, bounds too
 
+	// Pass is the requests of a pass over the dataset, whose rows come again in each: a load that Duration ends sends whole
+	// ones, and the nonce is another one in each of them. 0: there are no passes. For closed loops without NumPrompts.
+	Pass int `json:"pass,omitempty" yaml:"-" jsonschema:"-"`
+
 	UntilPrecision Share  `json:"until_precision,omitempty" yaml:"until_precision,omitempty"` // the run ends when UntilMetric is known so well; NumPrompts and Duration are then the most
 	UntilMetric    string `json:"until_metric,omitempty" yaml:"until_metric,omitempty"`
 

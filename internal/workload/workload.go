@@ -43,6 +43,7 @@ type Workload struct {
 	preparedImages sync.Map        // images by index that Prepare made
 	builder        promptBuilder
 	nonce          nonce
+	salts          sync.Map // of passes from the second on, by their number
 }
 
 // Open validates the spec, reads its dataset and lays out the schedule.
@@ -150,8 +151,9 @@ func (w *Workload) request(k int) Request {
 		src.conversations[i].open(&r, k, before+src.first[i])
 	}
 	w.addModelAndImages(&r, k)
-	w.nonce.mark(&r)
-	r.Input += w.nonce.tokens * src.row(i).texts()
+	salt := w.salt(k)
+	salt.mark(&r)
+	r.Input += salt.tokens * src.row(i).texts()
 	return r
 }
 

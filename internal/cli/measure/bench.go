@@ -49,6 +49,7 @@ type benchFlags struct {
 	crew   bench.Crew // of the fleet; nil: this machine sends
 	spec   bench.Spec
 	series seriesFlags
+	rules  profileFlags
 
 	baseURLs         []string
 	host             string
@@ -169,6 +170,9 @@ func (f *benchFlags) run(c *cobra.Command, env console.Env) error {
 		return err
 	}
 	defer stop()
+	for _, broken := range f.spec.Foreseen() {
+		fmt.Fprintf(env.Stderr, "perflab: submission_valid will be false: %s: %s\n", broken.Rule, broken.Text)
+	}
 	return f.push.After(c.Context(), env, func() error {
 		if kind := f.series.kind(c.Flags()); kind != "" {
 			return runSeries(ctx, env, f, kind)
@@ -199,7 +203,7 @@ func (f *benchFlags) add(fs *pflag.FlagSet) {
 	addSamplingFlags(fs, s)
 	fs.StringArrayVar(&f.headers, "header", nil, "KEY=VALUE sent with each request; repeatable; values are not stored")
 	fs.StringVar(&f.extraBody, "extra-body", "", "JSON object merged into each request's body")
-	fs.BoolVar(&s.Profile, "profile", false, "have the server's profiler run during the load (vLLM with --profiler-config, SGLang)")
+	f.rules.add(fs, s)
 	fs.BoolVar(&s.Insecure, "insecure", false, "accept any TLS certificate")
 	fs.StringVar(&f.sections, "percentile-metrics", "ttft,tpot,itl,e2el", "sections of the block")
 	fs.StringVar(&f.percentiles, "metric-percentiles", "99", "percentiles of the block, such as 50,95,99.9")
@@ -240,8 +244,12 @@ func (f *benchFlags) complete(fs *pflag.FlagSet) error {
 	if f.repo = s.Model; f.served != "" {
 		s.Model = f.served
 	}
+	if err := f.rules.fill(fs, &f.series); err != nil {
+		return err // what the rules leave out would be missed by others too
+	}
 	note(f.series.parse(fs, &s.Workload))
 	note(flagset.FillWorkload(fs, &s.Workload, f.rate))
+	*s = s.InPasses()
 	note(errors.Join(f.request(fs), f.spans.parse(fs, s)))
 	s.ReadyTimeout = time.Duration(f.readyS * float64(time.Second))
 	s.KeepText = f.detailed

@@ -8,7 +8,7 @@ import (
 	"perflab/internal/cli/console"
 	"perflab/internal/cli/flagset"
 	"perflab/internal/cli/machines"
-	"perflab/internal/result"
+	"perflab/internal/profile/preset"
 )
 
 // benchUsual are the flags of perflab bench that most runs need.
@@ -17,7 +17,7 @@ const benchUsual = "base-url model backend dataset-name dataset-path num-prompts
 
 // BenchHelp is what perflab bench tells of itself besides its description.
 func BenchHelp() console.Help {
-	return console.Help{Usual: benchUsual, Groups: benchGroups(), More: "\n" + exitRule + "\n\nPresets of bounds, for --goodput (each call) and --slo (at P99):\n  " + strings.Join(result.Presets(), "\n  ") + "\n"}
+	return console.Help{Usual: benchUsual, Groups: benchGroups(), More: "\n" + exitRule + "\n\nPresets of bounds, for --goodput (each call) and --slo (at P99):\n  " + strings.Join(preset.Names(), "\n  ") + "\n"}
 }
 
 // benchGroups are the headings of perflab bench --help; a test keeps every flag
@@ -28,7 +28,8 @@ func benchGroups() []console.FlagGroup {
 			"ready-check-timeout-sec timeout-first-token timeout-idle timeout-total"},
 		{Title: "Workload", Flags: "dataset-name num-prompts seed cache nonce tokenizer ignore-eos lora-modules lora-assignment"},
 	}, flagset.LoadGroups(), []console.FlagGroup{
-		{Title: "Measurement", Flags: "until-precision until-metric num-warmups profile percentile-metrics metric-percentiles goodput slo max-error-rate compat"},
+		{Title: "Measurement", Flags: "until-precision until-metric num-warmups percentile-metrics metric-percentiles goodput slo max-error-rate compat"},
+		{Title: "Benchmarks by their rules", Flags: "profile c-max c-min"},
 		{Title: "Telemetry and cost", Flags: "telemetry telemetry-interval telemetry-gpus traceparent otlp price-per-hour gpus"},
 		{Title: "Series of runs", Flags: "sweep sweep-points find-max find-max-from find-max-to find-max-precision find-max-requests find-max-seconds repeat repeat-same-seed"},
 		{Title: "Several machines", Flags: "fleet " + machines.HubFlags},

@@ -18,6 +18,7 @@ import (
 	"perflab/internal/cli/view"
 	"perflab/internal/dirdoc"
 	"perflab/internal/load"
+	"perflab/internal/profile"
 	"perflab/internal/result"
 	"perflab/internal/selfcheck"
 	"perflab/internal/seriesdoc"
@@ -33,6 +34,8 @@ type seriesFlags struct {
 	find     bench.FindMaxOptions
 	repeat   int
 	sameSeed bool
+
+	timed bool // a --duration is given
 
 	sweepLoads bench.Sweep
 }
@@ -67,6 +70,7 @@ func (f *seriesFlags) kind(fs *pflag.FlagSet) string {
 // first run in place of the one that the series varies.
 func (f *seriesFlags) parse(fs *pflag.FlagSet, w *workload.Spec) error {
 	kind := f.kind(fs)
+	f.timed = fs.Changed("duration")
 	if err := f.checkCombination(fs, kind); err != nil {
 		return err
 	}
@@ -206,6 +210,9 @@ func (f *seriesFlags) check(fs *pflag.FlagSet, s bench.Spec) error {
 func (f *seriesFlags) plan(kind string, s bench.Spec, slos []result.SLO, maxErrors float64) bench.LoadPlan {
 	switch kind {
 	case bench.KindSweep:
+		if profile.IsMLPerf(s.Rules) {
+			return bench.CurvePlan(s.Rules, f.sweepLoads, f.timed)
+		}
 		return f.sweepLoads.LoadPlan(f.points, s.Workload.NumPrompts)
 	case bench.KindFindMax:
 		o := f.find
@@ -259,13 +266,17 @@ func runSeries(ctx context.Context, env console.Env, f *benchFlags, kind string)
 		return err
 	}
 	defer stop()
+	if err := f.rules.announce(env, f.series.sweepLoads, f.series.timed); err != nil {
+		line.End()
+		return err
+	}
 	files := &seriesFiles{f: f, names: map[string]bool{}, notes: map[string]bool{}}
 	s := bench.Series{
 		Bench: bench.Runner{
 			Spec: f.spec, Repo: f.repo, APIKey: env.Getenv("OPENAI_API_KEY"), Secrets: env.Secrets, Dir: f.out, Version: env.Version, Invoked: f.invoked(env), Phase: live.phase.set,
 			Sources: f.sources(), SelfCheck: selfcheck.Load(env.Version), Crew: f.crew,
 		},
-		Kind: kind, Plan: f.series.plan(kind, f.spec, f.bounds, f.maxErrors), SLOs: f.bounds, MaxErrors: f.maxErrors, SameSeed: f.series.sameSeed,
+		Kind: kind, Plan: f.series.plan(kind, f.spec, f.bounds, f.maxErrors), SLOs: f.bounds, MaxErrors: f.maxErrors, SameSeed: f.series.sameSeed, CMax: f.rules.cMax,
 		Percentiles: f.shownPercentiles, OnStart: live.begun,
 		OnEnd: func(p bench.Point, out *bench.Outcome) {
 			live.mu.Lock()

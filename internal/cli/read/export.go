@@ -14,14 +14,17 @@ import (
 	"perflab/internal/cli/console"
 	"perflab/internal/interop"
 	"perflab/internal/interop/callcsv"
+	"perflab/internal/profile"
+	"perflab/internal/profile/submission"
 	"perflab/internal/report/parquet"
 	"perflab/internal/result"
 	"perflab/internal/rundir"
 )
 
 type exportFlags struct {
-	to  string
-	out string
+	to         string
+	out        string
+	submission string // what perflab cannot know of one
 }
 
 // exportFormat is a form in which a run can be written.
@@ -62,7 +65,7 @@ func exportNames() string {
 	for _, f := range exportFormats() {
 		names = append(names, f.name)
 	}
-	return strings.Join(names, ", ")
+	return strings.Join(append(names, profile.MLPerf), ", ")
 }
 
 // NewExport is perflab export: a run in the form of another client.
@@ -79,25 +82,38 @@ func NewExport(env console.Env) *cobra.Command {
   parquet   the calls with all their facts, as report --parquet
   otlp      the calls as spans of OpenTelemetry, in its JSON: a line for some calls
 
+A curve of perflab bench --profile mlperf-endpoints becomes the files of a submission: --to
+mlperf-endpoints --submission FILE --out DIR, where FILE says what perflab cannot know
+(docs/profiles.md).
+
 A run of figures alone, imported from a printed block, has no calls: of it there
 is only vllm. Figures by definitions that are not vLLM's are null in a vllm file
 and named on standard error. import reads every form but otlp back, with the
 same figures.`,
 		Example: `  perflab export perflab-out/quickstart --to vllm --out result.json
-  perflab export perflab-out/imported/report/001-baseline --to vllm`,
+  perflab export perflab-out/imported/report/001-baseline --to vllm
+  perflab export perflab-out/sweep-20261126 --to mlperf-endpoints --submission submission.yaml --out submission`,
 		Args: console.WantArgs(1, "a run directory"),
-		RunE: func(_ *cobra.Command, args []string) error { return runExport(env, f, args[0]) },
+		RunE: func(_ *cobra.Command, args []string) error {
+			if f.to == profile.MLPerf {
+				return exportSubmission(env, f, args[0])
+			}
+			return runExport(env, f, args[0])
+		},
 	}
 	fs := c.Flags()
 	fs.SortFlags = false
 	fs.StringVar(&f.to, "to", "", "form: "+exportNames())
-	fs.StringVar(&f.out, "out", "", "file to write (default standard output)")
+	fs.StringVar(&f.out, "out", "", "file to write (default standard output), or the directory of a submission")
+	fs.StringVar(&f.submission, "submission", "", "with --to mlperf-endpoints: file that describes system, model and submitter")
 	return c
 }
 
 func runExport(env console.Env, f *exportFlags, dir string) error {
 	i := slices.IndexFunc(exportFormats(), func(x exportFormat) bool { return x.name == f.to })
 	switch {
+	case f.submission != "":
+		return console.Usage(fmt.Errorf("--submission needs --to %s", profile.MLPerf))
 	case f.to == "":
 		return console.Usage(fmt.Errorf("--to is missing: %s", exportNames()))
 	case i < 0:
@@ -143,6 +159,33 @@ func runExport(env console.Env, f *exportFlags, dir string) error {
 		return console.WriteReport(f.out, write)
 	}
 	return env.WriteText(f.out, write)
+}
+
+// exportSubmission writes a curve as the files of a submission.
+func exportSubmission(env console.Env, f *exportFlags, dir string) error {
+	switch {
+	case f.submission == "":
+		return console.Usage(submission.ErrNoDescription)
+	case f.out == "":
+		return console.Usage(errors.New("--out is missing: the directory to write the submission into"))
+	}
+	d, err := submission.Read(f.submission)
+	if err != nil {
+		return console.Usage(fmt.Errorf("--submission: %w", err))
+	}
+	c, err := submission.Open(dir)
+	if err != nil {
+		return console.Usage(err)
+	}
+	at, notes, err := submission.Write(f.out, d, c)
+	if err != nil {
+		return err
+	}
+	for _, n := range notes {
+		fmt.Fprintf(env.Stderr, "perflab: %s\n", n)
+	}
+	fmt.Fprintf(env.Stderr, "submission: %s, %d points\n", at, len(c.Runs))
+	return nil
 }
 
 // exportVLLM writes vLLM's JSON. What an imported run has by another

@@ -21,7 +21,7 @@ func benchRules() map[string]rule {
 		rules[strings.ReplaceAll(strings.TrimSuffix(key, "[]"), "_", "-")] = r
 	}
 	maps.Copy(rules, same(harmless, `port backend extra-body temperature top-p top-k min-p frequency-penalty presence-penalty repetition-penalty
-		insecure traceparent ready-check-timeout-sec timeout-first-token timeout-idle timeout-total cache num-warmups profile percentile-metrics metric-percentiles
+		insecure traceparent ready-check-timeout-sec timeout-first-token timeout-idle timeout-total cache num-warmups profile c-max c-min percentile-metrics metric-percentiles
 		goodput slo max-error-rate compat telemetry telemetry-interval telemetry-gpus price-per-hour gpus
 		sweep sweep-points find-max find-max-from find-max-to find-max-precision find-max-requests find-max-seconds repeat repeat-same-seed block metadata fleet`))
 	rules["base-url"], rules["host"], rules["endpoint"] = baseURLs, host, endpoint
