@@ -81,3 +81,23 @@ func TestSite(t *testing.T) {
 		}
 	}
 }
+
+// TestSiteOfSessions: of a run of conversations that took twice as long as predicted a site is learned too.
+func TestSiteOfSessions(t *testing.T) {
+	r := run(t, 1)
+	w, err := workload.Open(workload.Spec{Dataset: "conversations", NumPrompts: 12, Turns: "3", TurnInputLen: "200", TurnOutputLen: "30", MaxConcurrency: 6, Seed: 1}.Defaults())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Workload = w
+	before := takes(t, r, nil)
+	tokens := float64(w.Totals().Input + w.Totals().Output)
+	slow := map[string]float64{"completed": 36, "total_input_tokens": 8000, "total_cached_tokens": 3000, "total_token_throughput": tokens / (2 * before.Seconds())}
+	at, err := NewSite([]MeasuredRun{{r, "a", slow}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if x := takes(t, r, at).Seconds() / before.Seconds(); math.Abs(x-2) > 0.6 {
+		t.Errorf("the run takes %.2f times as long, want about twice", x)
+	}
+}
