@@ -137,10 +137,16 @@ func (c *client) exchange(req *http.Request, x *exchange) bool {
 		c.up.conn.SetReadDeadline(time.Now().Add(answerLimit))
 		whole = false
 	}
-	w := c.watch()
-	again := c.answer(req, x)
-	if gone := w.stop(); gone && x.class != "" {
-		x.class = result.Cancelled
+	again, stale := c.observed(req, x, whole && c.up.used && len(c.out) > 0)
+	if stale {
+		c.up.close()
+		if _, err := c.writeAgain(); err != nil {
+			c.say(http.StatusBadGateway, "the server cannot be reached: "+err.Error())
+			x.status = http.StatusBadGateway
+			x.fail(result.Connect)
+			return false
+		}
+		again, _ = c.observed(req, x, false)
 	}
 	c.up.used = true
 	if !again || !whole {
@@ -148,6 +154,24 @@ func (c *client) exchange(req *http.Request, x *exchange) bool {
 		return false
 	}
 	return true
+}
+
+// observed passes an answer back while it looks whether the client goes away. stale is whether the server has closed a
+// connection that it had kept, without a byte, so that the request may be sent again.
+func (c *client) observed(req *http.Request, x *exchange, mayRepeat bool) (again, stale bool) {
+	w := c.watch()
+	if mayRepeat {
+		_, err := c.up.in.Peek(1)
+		stale = err != nil && !errors.Is(err, net.ErrClosed)
+	}
+	if !stale {
+		again = c.answer(req, x)
+	}
+	if gone := w.stop(); gone && (stale || x.class != "") {
+		x.class = result.Cancelled
+		return false, false
+	}
+	return again, stale
 }
 
 // connectError says that there was no connection to the server.
@@ -174,7 +198,9 @@ func (c *client) forward(req *http.Request, x *exchange) (whole bool, err error)
 		x.keep(c.out[n:], req.ContentLength)
 		return c.writeAgain()
 	}
-	if _, err := c.up.conn.Write(c.out); err != nil {
+	_, err = c.up.conn.Write(c.out)
+	c.out = c.out[:0] // it cannot be sent again
+	if err != nil {
 		return false, err
 	}
 	return c.stream(req, x)
@@ -183,14 +209,17 @@ func (c *client) forward(req *http.Request, x *exchange) (whole bool, err error)
 // writeAgain writes a request that is whole in out. A server that closed a connection which it had
 // kept for a while is asked again over a new one.
 func (c *client) writeAgain() (bool, error) {
-	_, err := c.up.conn.Write(c.out)
-	if err != nil && c.up.used {
-		c.up.close()
-		if err := c.up.connect(); err != nil {
-			return false, &connectError{err}
+	if c.up.conn != nil {
+		_, err := c.up.conn.Write(c.out)
+		if err == nil || !c.up.used {
+			return err == nil, err
 		}
-		_, err = c.up.conn.Write(c.out)
+		c.up.close()
 	}
+	if err := c.up.connect(); err != nil {
+		return false, &connectError{err}
+	}
+	_, err := c.up.conn.Write(c.out)
 	return err == nil, err
 }
 

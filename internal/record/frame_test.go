@@ -6,7 +6,11 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"net/http/httputil"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -205,4 +209,28 @@ func tcpPair(tb testing.TB) (a, b net.Conn) {
 	b.SetDeadline(deadline)
 	tb.Cleanup(func() { a.Close(); b.Close() })
 	return a, b
+}
+
+// TestMemoryComesBack: what a body holds is free again when its line is written, also where there was no room for all of it.
+func TestMemoryComesBack(t *testing.T) {
+	r, err := Open(filepath.Join(t.TempDir(), "traffic.jsonl"), Options{Memory: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k := range 6 {
+		x := r.begin(time.Now(), httptest.NewRequest(http.MethodPost, "/v1/completions", nil))
+		for range 1 + k%2 {
+			x.keep(make([]byte, 600), -1)
+		}
+		if x.lost != (k%2 == 1) {
+			t.Errorf("body %d: lost is %t", k, x.lost)
+		}
+		r.end(x)
+		for r.held.Load() > 0 {
+			runtime.Gosched()
+		}
+	}
+	if sum, err := r.Close(); err != nil || sum.Requests != 6 || r.held.Load() != 0 {
+		t.Errorf("%+v, %d bytes held, %v", sum, r.held.Load(), err)
+	}
 }

@@ -120,6 +120,9 @@ func (f *recordFlags) check() (err error) {
 	if f.from != "" {
 		return nil
 	}
+	if _, err := os.Stat(linesOf(f.out)); err == nil && f.format == formatAgents {
+		return fmt.Errorf("--out: a recording that was killed left %[1]s: make sessions of it by perflab record --from %[1]s --format agents --out %[2]s, or remove it", linesOf(f.out), f.out)
+	}
 	if f.target == "" {
 		return errors.New("--target is missing: give the engine's address, such as http://127.0.0.1:8000")
 	}
