@@ -30,7 +30,7 @@ func machines() map[string]doctor.Report {
 	llama := doctor.Engine{Name: "llamacpp", Title: "llama.cpp", Version: "b11600", OnPath: true}
 	return map[string]doctor.Report{
 		"bare":    {Program: linux},
-		"engines": {Program: linux, Accelerators: a100, Engines: []doctor.Engine{vllm, sglang, llama}, Models: []doctor.Model{{ID: "o/part", Weights: doctor.SomeWeights, Known: true}, {ID: "Qwen/Qwen3-32B", Weights: doctor.AllWeights, Known: true}}},
+		"engines": {Program: linux, Accelerators: a100, Host: doctor.Host{MemoryGiB: 503.6}, Engines: []doctor.Engine{vllm, sglang, llama}, Models: []doctor.Model{{ID: "o/part", Weights: doctor.SomeWeights, Known: true}, {ID: "Qwen/Qwen3-32B", Weights: doctor.AllWeights, Known: true}}},
 		"docker":  {Program: linux, Accelerators: a100, Docker: &docker.Daemon{Runtimes: []string{"nvidia"}}},
 		"server":  {Program: linux, Accelerators: a100, Servers: []doctor.Server{{URL: "http://127.0.0.1:8001", Models: []string{"mine: 1"}, Engine: "vllm"}}},
 		"llama":   {Program: linux, Engines: []doctor.Engine{llama}},

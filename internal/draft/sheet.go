@@ -134,6 +134,9 @@ func (s *sheet) modelConfig() {
 func (s *sheet) hardware() {
 	s.line("\nhardware:\n  gpu: %s  # perflab sim --list has the names", s.GPU)
 	s.line("  gpus: %d  # in all; a configuration of fewer is started as several replicas", s.GPUs)
+	if here := s.Runtime == study.Process || s.Runtime == study.Docker; here && len(s.report.Accelerators) > 0 && s.report.Host.MemoryGiB >= 1 {
+		s.line("  host_memory_gib: %d  # of the machine: host caches without room there are refused before a launch", int(s.report.Host.MemoryGiB))
+	}
 	if s.Price != "" {
 		s.line("  price_per_hour: %s", word(s.Price))
 	} else {

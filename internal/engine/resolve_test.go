@@ -209,7 +209,7 @@ func TestRules(t *testing.T) {
 		{four + a100 + sg + q235 + "-FP8 --tp 4", "compute", "8.9", "fp8e4nv not supported"},
 		{one + a100 + trt + q32 + "-FP8", "compute", "A100 SXM 80GB has 8.0", "requires compute capability 8.9"},
 		{one + " x xeon-8480" + v + "Qwen/Qwen3-8B --kv-offloading-size 8", "platform", "Intel Xeon Platinum 8480", "CPU Offloading is currently only supported"},
-		{one + h100 + v + "Qwen/Qwen3-8B --kv-offloading-size 0", "value", "host_cache=0: use a value above 0", "Input should be above 0"},
+		{one + h100 + v + "Qwen/Qwen3-8B --kv-offloading-size 0", "value", "host_cache=0: use a value of at least 0.001", "Input should be of at least 0.001"},
 		{one + h100 + sg + "Qwen/Qwen3-8B --enable-hierarchical-cache --disable-radix-cache", "conflict", "prefix_caching is off", "are mutually exclusive"},
 		{one + " x mi300x" + trt + q32, "platform", "AMD Instinct MI300X is none", "Found no NVIDIA driver"},
 		{one + " x mi300x" + v + "nvidia/Llama-3.3-70B-Instruct-NVFP4", "platform", "no nvfp4 kernels for AMD", "nvfp4 quantization is currently not supported in rocm"},

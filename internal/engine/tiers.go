@@ -49,7 +49,8 @@ func (r *resolver) tiers() {
 	case "sglang":
 		r.sglangTiers()
 	case "trtllm":
-		if size := r.float(HostCache, 0); size > 0 {
+		size := r.float(HostCache, r.fileNumber(hostBytesKey)*float64(r.cmd.ranks())/gibibyte) // the file's own stays a rank's, whatever tp becomes
+		if size > 0 {
 			r.host(size*gibibyte, Tier{WriteBack: true, Moves: true, Fetch: FetchBefore})
 		}
 	}
@@ -80,10 +81,10 @@ func (r *resolver) vllmTiers() {
 	case c.Name == lmcacheInside:
 		chunk := max(1, int(r.envNumber("LMCACHE_CHUNK_SIZE", 256)))
 		ranks := float64(r.cmd.ranks())
-		if r.cmd.env("LMCACHE_LOCAL_CPU") != "False" {
+		if envOf(r.cmd.Env, "LMCACHE_LOCAL_CPU") != "False" {
 			r.host(r.envNumber("LMCACHE_MAX_LOCAL_CPU_SIZE", 5)*gibibyte*ranks, Tier{Chunk: chunk, Fetch: FetchBefore})
 		}
-		if size := r.envNumber("LMCACHE_MAX_LOCAL_DISK_SIZE", 0); size > 0 && r.cmd.env("LMCACHE_LOCAL_DISK") != "" {
+		if size := r.envNumber("LMCACHE_MAX_LOCAL_DISK_SIZE", 0); size > 0 && envOf(r.cmd.Env, "LMCACHE_LOCAL_DISK") != "" {
 			r.cfg.Tiers = append(r.cfg.Tiers, Tier{Name: DiskTier, Bytes: int64(size * gibibyte * ranks), Chunk: chunk, Fetch: FetchBefore})
 		}
 	}
@@ -92,12 +93,10 @@ func (r *resolver) vllmTiers() {
 // sglangTiers is the hierarchical cache: of a size, or of a ratio to the devices' cache.
 func (r *resolver) sglangTiers() {
 	t := Tier{WriteBack: r.text(HostCachePolicy) == "write_back", Fetch: FetchLayers}
-	ratio := r.float(HostCacheRatio, sglangHostRatio)
-	switch {
-	case r.text(HostCache) != "":
+	if r.text(HostCache) != "" {
 		r.host(r.float(HostCache, 0)*1e9, t)
-	case r.text(HostCacheRatio) != "" || r.flag(hierarchical):
-		r.host(ratio*float64(max(0, r.cfg.KVPoolBytes()))*float64(r.cmd.ranks()), t)
+	} else if r.text(HostCacheRatio) != "" || r.flag(hierarchical) {
+		r.host(r.float(HostCacheRatio, sglangHostRatio)*float64(max(0, r.cfg.KVPoolBytes()))*float64(r.cmd.ranks()), t)
 	}
 }
 
@@ -132,14 +131,12 @@ func (c Command) connector() (out connector) {
 // tiered reports whether Resolve makes tiers of the command's connector.
 func (c Command) tiered() bool {
 	k := c.connector()
-	return k.Name == offloading && k.Extra.Bytes > 0 || k.Name == lmcacheInside && c.env("LMCACHE_CONFIG_FILE") == "" && c.env("LMCACHE_REMOTE_URL") == ""
+	return k.Name == offloading && k.Extra.Bytes > 0 || k.Name == lmcacheInside && envOf(c.Env, "LMCACHE_CONFIG_FILE") == "" && envOf(c.Env, "LMCACHE_REMOTE_URL") == ""
 }
-
-func (c Command) env(name string) string { return envOf(c.Env, name) }
 
 // envNumber is a variable's number, or another where it has none.
 func (r *resolver) envNumber(name string, otherwise float64) float64 {
-	v := r.cmd.env(name)
+	v := envOf(r.cmd.Env, name)
 	f, err := strconv.ParseFloat(v, 64)
 	switch {
 	case v == "":
@@ -183,23 +180,19 @@ func hostRule(c *Config, gpus int) *Rejection {
 	if c.GPU.HostGiB <= 0 || all <= c.GPU.HostGiB {
 		return nil
 	}
-	return &Rejection{Rule: "host-cache",
-		Reason: fmt.Sprintf("host caches of %d x %.1f GiB take %.1f GiB, and the hosts have %.1f GiB of memory: use a smaller host_cache", copies, gib(need), all, c.GPU.HostGiB),
-		Log:    fmt.Sprintf("ValueError: Not enough host memory available. Requesting %.2f GB but only have %.2f GB free. Please reduce the size of the hierarchical cache.", all*gibibyte/1e9, c.GPU.HostGiB*gibibyte/1e9)}
+	const mib = 1 << 10
+	log := fmt.Sprintf("ValueError: Not enough host memory available. Requesting %.2f GB but only have %.2f GB free. Please reduce the size of the hierarchical cache.", all*gibibyte/1e9, c.GPU.HostGiB*gibibyte/1e9)
+	if c.Engine == "vllm" {
+		log = fmt.Sprintf("RuntimeError: Insufficient space in /dev/shm for CPU KV offload shared region in /dev/shm: %.0f MiB required, %.0f MiB free. Increase /dev/shm (e.g. --shm-size or --ipc=host).", all*mib, c.GPU.HostGiB*mib)
+	}
+	return &Rejection{Rule: "host-cache", Log: log,
+		Reason: fmt.Sprintf("host caches of %d x %.1f GiB take %.1f GiB, and the hosts have %.1f GiB of memory: use a smaller host_cache", copies, gib(need), all, c.GPU.HostGiB)}
 }
 
 // offloadRule: vLLM copies KV between GPUs and hosts, and has nothing to copy on a CPU.
 func offloadRule(r *resolver) *Rejection {
-	size := r.text(HostCache)
-	if size == "" {
-		return nil
-	}
-	if r.float(HostCache, 0) == 0 {
-		r.outside(HostCache, "above 0", size)
-		rej, _ := r.err.(*Rejection)
-		return rej
-	}
-	if p := r.cfg.GPU.Platform; p != arch.CPU && p != arch.NPU || r.text(HostCacheBackend) == lmcache {
+	p := r.cfg.GPU.Platform
+	if r.text(HostCache) == "" || p != arch.CPU && p != arch.NPU || r.text(HostCacheBackend) == lmcache {
 		return nil
 	}
 	return &Rejection{Rule: "platform", Log: "Exception: CPU Offloading is currently only supported on CUDA-alike and XPU GPUs",
@@ -247,11 +240,10 @@ func (p *parser) hostCache() {
 	c := &p.cmd
 	size, given := c.Params[HostCache]
 	n, _ := strconv.ParseFloat(size, 64)
-	switch {
-	case p.engine.Name == "llamacpp" && given && n > 0:
-		c.Params[HostCache] = strconv.FormatFloat(n/1024, 'f', -1, 64)
-	case p.engine.Name == "sglang":
+	if p.engine.Name == "sglang" {
 		p.hierarchy(int(min(n, 1<<30)))
+	} else if p.engine.Name == "llamacpp" && given && n > 0 {
+		c.Params[HostCache] = strconv.FormatFloat(n/1024, 'f', -1, 64)
 	}
 }
 

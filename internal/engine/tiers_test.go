@@ -70,8 +70,25 @@ func TestHostCacheUnits(t *testing.T) {
 		if err != nil || again.String() != c.String() {
 			t.Errorf("%s is read as %s: %v", c, again, err)
 		}
-		if d := cmp.Diff(params, again.Params); d != "" {
+		if d := cmp.Diff(params, again.Params); d != "" && tt.engine != "trtllm" { // whose file keeps bytes of a rank
 			t.Errorf("%s is read back otherwise: %s", c, d)
+		}
+	}
+}
+
+// TestHostCacheOfFile: TensorRT-LLM's file has bytes of a rank, which stay that whatever tp is.
+func TestHostCacheOfFile(t *testing.T) {
+	m, _ := arch.LookupModel("Qwen/Qwen3-8B")
+	g, _ := arch.LookupAccelerator("h100-sxm")
+	c, err := Command{Engine: "trtllm", Model: m.Name}.WithFile(map[string]any{"kv_cache_config": map[string]any{"host_cache_size": 4 << 30}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for tp, want := range map[string]int64{"1": 4 << 30, "2": 8 << 30} {
+		c.Params = map[string]string{TP: tp}
+		cfg, err := c.Resolve(m, g, 2)
+		if err != nil || len(cfg.Tiers) != 1 || cfg.Tiers[0].Bytes != want || !strings.Contains(c.String(), "host_cache_size: 4294967296") {
+			t.Errorf("tp %s: %+v, %v: %s", tp, cfg.Tiers, err, c)
 		}
 	}
 }

@@ -45,7 +45,8 @@ func trtllmPut(c Command, tree map[string]any, p *Param, value string) error {
 	return nil
 }
 
-// trtllmTake moves what is a parameter's out of a configuration file's content.
+// trtllmTake moves what is a parameter's out of a configuration file's content, but the size of
+// the host cache: the file's is of a rank, and how many there are may not be known yet.
 func trtllmTake(c *Command, e *Engine, tree map[string]any) error {
 	trtllmTakeGraphs(c, tree)
 	if err := trtllmTakeSpec(c, e, tree); err != nil {
@@ -53,7 +54,7 @@ func trtllmTake(c *Command, e *Engine, tree map[string]any) error {
 	}
 	for i := range e.Params {
 		p := &e.Params[i]
-		if p.Key == "" || p.Name == Speculative || p.Name == Eager || p.Name == GraphMax {
+		if p.Key == "" || p.Name == HostCache || p.Name == Speculative || p.Name == Eager || p.Name == GraphMax {
 			continue
 		}
 		value, ok := nested.Cut(tree, p.Key)
@@ -73,9 +74,6 @@ func trtllmTake(c *Command, e *Engine, tree map[string]any) error {
 			if spelled == text {
 				text = canonical
 			}
-		}
-		if n, ok := nested.Number(value); p.Name == HostCache && ok {
-			text = strconv.FormatFloat(n*float64(c.ranks())/gibibyte, 'f', -1, 64)
 		}
 		c.Params[p.Name] = text
 	}

@@ -42,7 +42,7 @@ func vllm() *Engine {
 			{Name: Overlap, Flags: []string{"--async-scheduling"}, Off: []string{"--no-async-scheduling"}, Kind: Bool, Ladder: []string{"true", "false"},
 				Doc: "Schedules a step while the one before it runs; unset: on from 0.14."},
 			{Name: CapacityPolicy, Kind: Choice, Default: "max_utilization", Doc: "vLLM admits what has room now and evicts when there is none."},
-			{Name: HostCache, Flags: []string{"--kv-offloading-size"}, Kind: Float, Default: "0", Ladder: []string{"32", "64", "128"},
+			{Name: HostCache, Flags: []string{"--kv-offloading-size"}, Kind: Float, Default: "0", Min: 0.001, Ladder: []string{"32", "64", "128"},
 				Doc: "GiB of host memory that keep KV blocks, of all tensor-parallel ranks together; unset: none."},
 			{Name: HostCacheBackend, Flags: []string{"--kv-offloading-backend"}, Kind: Choice, Default: "native", Ladder: []string{"native", lmcache},
 				Doc: "What keeps the blocks of host_cache: vLLM itself, or a server of LMCache that has its own size."},

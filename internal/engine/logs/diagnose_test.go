@@ -113,6 +113,8 @@ func TestFailureLines(t *testing.T) {
 			"or guess by EAGLE/MTP/Draft Model/NGram GPU/DSpark", change{engine.Overlap: "false"}},
 		{"vllm", "ValueError: --per-request-spec-decode-metrics requires speculative decoding to be enabled (via --speculative-config).", "speculative", "or set speculative", nil},
 		{"vllm", "ValueError: speculative_draft_tensor_parallel_size=2 cannot be other value than 1 or target model tensor_parallel_size", "speculative", "not on 2", nil},
+		{"vllm", "RuntimeError: Insufficient space in /dev/shm for CPU KV offload shared region in /dev/shm: 32768 MiB required, 15900 MiB free. Increase /dev/shm (e.g. --shm-size or --ipc=host).", "host-cache", "/dev/shm has 15900 MiB free, and host_cache takes 32768 there", nil},
+		{"sglang", "ValueError: Not enough host memory available. Requesting 64.00 GB but only have 40.20 GB free. Please reduce the size of the hierarchical cache.", "host-cache", "of 64.00 GB for the host cache 40.20 GB are free", nil},
 		{"sglang", "ValueError: When enabling two batch overlap without an EP a2a backend (moe_a2a_backend='none'), --enable-dp-attention is required", "conflict", "--moe-a2a-backend deepep", nil},
 		{"sglang", "AssertionError: FlashAttention v3 Backend requires SM>=80 and SM<=90. Please use `--attention-backend flashinfer`.", "kernel", "leave --attention-backend", nil},
 		{"sglang", "ValueError: TRTLLM MLA backend is only supported on Blackwell GPUs (SM100). Please use a different backend.", "kernel", "leave --attention-backend", nil},

@@ -108,6 +108,8 @@ func vllmSignatures() []signature {
 			advice: "the model was not made for $1 tokens: use a smaller max_model_len", set: take(engine.MaxModelLen, 2)},
 		{class: "gpus", expr: `World size \((\d+)\) is larger than the number of available GPUs \((\d+)\)`, advice: "the configuration takes $1 GPUs and there are $2: use a smaller tp, pp or dp"},
 		{class: "experts", expr: `Number of experts in the model must be greater than 0 when expert parallelism is enabled`, set: always(engine.ExpertParallel, "false")},
+		{class: "host-cache", expr: `Insufficient space in (\S+) for CPU KV offload.*: (\d+) MiB required, (\d+) MiB free`, keys: []string{"Insufficient space in "},
+			advice: "$1 has $3 MiB free, and host_cache takes $2 there: use a smaller one, or give containers ipc: host or a larger shm_size"},
 		{class: "kernel", expr: `CPU Offloading is currently only supported on`, advice: "KV caches are offloaded from GPUs: leave host_cache out", set: unset(engine.HostCache)},
 		{class: "experts", expr: `Expert parallelism load balancing is only supported on`, advice: "leave --enable-eplb off on this platform"},
 		{class: "divide", expr: `Decode context parallelism for GQA/MQA requires .*--tensor-parallel-size. \((\d+)\) to be greater than the model's total number of KV heads \((\d+)\)`,
