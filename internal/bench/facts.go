@@ -56,6 +56,9 @@ type Max struct {
 	AtLeast bool `json:"at_least"`   // the search ended before a higher load missed, or before the bracket was narrow
 	Stepped int  `json:"steps_down"` // times that a higher edge missed when it was tested again
 
+	Missed  float64            `json:"missed,omitzero"`   // the lowest load that missed; 0: none did
+	Figures map[string]float64 `json:"figures,omitempty"` // of a load of sessions: how many agents are served, by the names of the metric table
+
 	Capped bool `json:"capped,omitzero"` // the load above it was held back by the concurrency limit
 }
 
@@ -65,12 +68,23 @@ func (m Max) Text(slos []result.SLO) string {
 	for i, slo := range slos {
 		bounds[i] = slo.String()
 	}
-	text := fmt.Sprintf("max %s meeting %s: ", m.Load.Axis, strings.Join(bounds, " and "))
+	within := strings.Join(bounds, " and ")
+	text := fmt.Sprintf("max %s meeting %s: ", m.Load.Axis, within)
+	served := m.Figures != nil
+	if served {
+		text = fmt.Sprintf("agents served within %s: ", within)
+	}
 	if m.AtLeast {
 		text += "at least "
 	}
 	text += Short(m.Load.Value)
-	if m.Load.Axis == AxisRate {
+	switch {
+	case served:
+		text += " at a time"
+		for _, more := range notes(result.Served(m.Figures), missedText(m.Missed)) {
+			text += ", " + more
+		}
+	case m.Load.Axis == AxisRate:
 		text += " req/s"
 	}
 	if m.Tested > 1 {
@@ -86,6 +100,13 @@ func (m Max) Text(slos []result.SLO) string {
 		text += ", with the concurrency limit for the bound: it kept the rate above down, so a higher limit may give more"
 	}
 	return text
+}
+
+func missedText(load float64) string {
+	if load == 0 {
+		return ""
+	}
+	return Short(load) + " missed"
 }
 
 func times(n int) string {

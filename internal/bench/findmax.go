@@ -8,6 +8,7 @@ import (
 
 	"perflab/internal/result"
 	"perflab/internal/stat"
+	"perflab/internal/workload"
 )
 
 // FindMaxOptions bound a search.
@@ -19,6 +20,7 @@ type FindMaxOptions struct {
 	Points    int     // runs at most
 	Requests  int     // of a point at least
 	Seconds   float64 // that a point sends for at least
+	Turns     float64 // requests of a session, where the load counts sessions; 0: requests stand alone
 
 	Early *Early // how points may end before; nil: none does
 }
@@ -50,7 +52,34 @@ type loadTest struct {
 }
 
 // NewFindMax returns a search that begins at o.From.
-func NewFindMax(o FindMaxOptions) *FindMax { return &FindMax{o: o, start: o.From, rising: true} }
+func NewFindMax(o FindMaxOptions) *FindMax {
+	f := &FindMax{o: o, start: o.From, rising: true}
+	if o.From == 0 && o.Turns > 0 && o.Axis == AxisConcurrency {
+		f.start = sessionStart // a burst of sessions tells of their first requests alone
+		if o.To > 0 {
+			f.start = min(f.start, o.To)
+		}
+	}
+	return f
+}
+
+// TurnsPerSession is how many requests a session of the workload has on average; 0 where requests stand
+// alone, or it cannot be opened, which the run says.
+func TurnsPerSession(s workload.Spec) float64 {
+	if s = s.Defaults(); !s.CountsSessions() {
+		return 0
+	}
+	s.Tokenizer, s.Duration, s.NumPrompts = "", "", 0
+	w, err := workload.Open(s.Defaults())
+	if err != nil || w.Len() == 0 {
+		return 0
+	}
+	sessions := 0
+	for range w.All() {
+		sessions++
+	}
+	return float64(w.Len()) / float64(sessions)
+}
 
 // MinRequests is how many requests a point needs for the percentiles that
 // bounds are on, at least 100.
@@ -82,9 +111,10 @@ func (f *FindMax) Ask() (Step, bool) {
 }
 
 // early is how the point may end before all of its requests: where it meets only while the bracket
-// is wide and the load was not measured before, since the edge is to be known by a whole run.
+// is wide and the load was not measured before, since the edge is to be known by a whole run. Of sessions none
+// does: their first requests are not like their later ones.
 func (f *FindMax) early() *Early {
-	if f.o.Early == nil {
+	if f.o.Early == nil || f.o.Turns > 0 {
 		return nil
 	}
 	e := *f.o.Early
@@ -101,6 +131,9 @@ func (f *FindMax) test(load float64) *loadTest {
 	}
 	return nil
 }
+
+// sessionStart is how many sessions at a time a search without a lowest load begins with.
+const sessionStart = 4
 
 // wideBracket is how far below the lowest load that missed, in brackets that are narrow enough, a
 // point may end as soon as it surely meets. lowestShare is the share of where a search without a
@@ -231,15 +264,20 @@ func (f *FindMax) middle(lo, hi float64) float64 {
 // as long as was asked. How fast a concurrency is answered is guessed from the
 // loads below it.
 func (f *FindMax) requests(load float64) int {
-	rate := load
+	turns := max(1, f.o.Turns)
+	least := int(math.Ceil(float64(f.o.Requests) / turns)) // sessions where these are counted
 	if f.o.Axis == AxisConcurrency {
-		rate = 0
+		rate := 0.0
 		for _, t := range f.tests {
 			rate = max(rate, t.achieved*max(1, load/t.load))
 		}
-		return max(f.o.Requests, int(4*load), int(math.Ceil(rate*f.o.Seconds)))
+		rounds := 4 * load
+		if f.o.Turns > 0 {
+			rounds = 2 * load
+		}
+		return max(least, int(rounds), int(math.Ceil(rate*f.o.Seconds/turns)))
 	}
-	return max(f.o.Requests, int(math.Ceil(rate*f.o.Seconds)))
+	return max(least, int(math.Ceil(load*f.o.Seconds)))
 }
 
 // Tell takes the point of the last step in.
@@ -283,7 +321,8 @@ func (f *FindMax) Tell(p Point) {
 }
 
 // gain reports whether a new concurrency brought throughput over the highest
-// one below it. Of a rate, saturation is the test.
+// one below it. Of a rate, saturation is the test; and how many sessions meet the bounds does not depend on what
+// they achieve.
 func (f *FindMax) gain(p Point) bool {
 	var below *loadTest
 	for i := range f.tests {
@@ -291,7 +330,7 @@ func (f *FindMax) gain(p Point) bool {
 			below = t
 		}
 	}
-	if f.o.Axis != AxisConcurrency || below == nil {
+	if f.o.Axis != AxisConcurrency || f.o.Turns > 0 || below == nil {
 		return true
 	}
 	return p.Achieved >= (1+leastGain)*below.achieved
@@ -339,5 +378,5 @@ func (f *FindMax) Conclude() (Stop, *Max) {
 	if lo == nil {
 		return s, nil
 	}
-	return s, &Max{Load: Load{f.o.Axis, lo.load}, Tested: lo.met, AtLeast: s.Code != StopBracket, Stepped: f.stepsDown, Capped: hi != nil && hi.capped}
+	return s, &Max{Load: Load{f.o.Axis, lo.load}, Missed: f.Missed(), Tested: lo.met, AtLeast: s.Code != StopBracket, Stepped: f.stepsDown, Capped: hi != nil && hi.capped}
 }

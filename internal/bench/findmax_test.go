@@ -11,6 +11,7 @@ import (
 
 	"perflab/internal/result"
 	"perflab/internal/stat"
+	"perflab/internal/workload"
 )
 
 // server is a synthetic one: figures as a function of the load and of how many
@@ -296,5 +297,59 @@ func TestFindMaxRequests(t *testing.T) {
 	f.Tell(Point{Load: Load{AxisConcurrency, 8}, Achieved: 20})
 	if s, _ := f.Ask(); s.Load.Value != 16 || s.Requests != 400 {
 		t.Errorf("twice 20 req/s for 10 s: %+v", s)
+	}
+}
+
+// TestFindMaxOfSessions: the search is over sessions at a time, without a burst, whatever throughput they give; a run has
+// as many of them as its requests need, and none ends early.
+func TestFindMaxOfSessions(t *testing.T) {
+	for _, edge := range []float64{1, 3, 4, 50} {
+		flat := func(load float64, run int) Point {
+			p := upTo(edge)(load, run)
+			p.Achieved = 7
+			return p
+		}
+		loads, stop, best := search(t, FindMaxOptions{Axis: AxisConcurrency, Turns: 25}, flat)
+		if stop.Code != StopBracket || best == nil || best.Tested != 2 || best.Load.Value > edge || best.Missed <= edge || best.Missed > max(best.Load.Value+1, 1.06*best.Load.Value) || loads[0] != 4 {
+			t.Errorf("edge %g: %v, %+v after %v", edge, stop, best, loads)
+		}
+	}
+	f := NewFindMax(FindMaxOptions{Axis: AxisConcurrency, Turns: 25, Requests: 459, Seconds: 20, Points: 9, Precision: 0.1, Early: &Early{}})
+	step, _ := f.Ask()
+	if step.Requests != 19 || step.Early != nil || step.Load.Value != 4 { // 459 of 25 each
+		t.Errorf("%+v", step)
+	}
+	f.Tell(Point{Load: step.Load, Achieved: 50})
+	if step, _ = f.Ask(); step.Load.Value != 8 || step.Requests != 80 { // 100 requests a second for 20 s
+		t.Errorf("%+v", step)
+	}
+	if step = (Step{}); NewFindMax(FindMaxOptions{Axis: AxisConcurrency, Turns: 25, To: 2}).start != 2 {
+		t.Error("begins above the highest load")
+	}
+}
+
+// TestServedText: of sessions the answer is how many agents are served, with what missed.
+func TestServedText(t *testing.T) {
+	slo, err := result.ParseSLO("p95_ttft_ms <= 2000")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := Max{Load: Load{AxisConcurrency, 12}, Tested: 2, Missed: 13, Figures: map[string]float64{"agents_served": 12, "agents_served_per_gpu": 1.5, "agents_served_per_kw": 3.456}}
+	if got, want := m.Text([]result.SLO{slo}), "agents served within p95_ttft_ms <= 2000: 12 at a time, 1.5 per GPU, 3.46 per kW of the GPUs, 13 missed (edge tested twice)"; got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+}
+
+// TestTurnsPerSession: a session of agents has several requests, one that stands alone none.
+func TestTurnsPerSession(t *testing.T) {
+	for _, x := range []struct {
+		spec workload.Spec
+		want float64
+	}{
+		{workload.Spec{Dataset: "conversations", NumPrompts: 5, Turns: "3"}, 3}, {workload.Spec{Dataset: "random"}, 0}, {workload.Spec{Dataset: "agents", Path: "none"}, 0},
+	} {
+		if got := TurnsPerSession(x.spec); got != x.want {
+			t.Errorf("%s: %g, want %g", x.spec.Dataset, got, x.want)
+		}
 	}
 }

@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"perflab/internal/durable"
 	"perflab/internal/load"
@@ -83,6 +85,7 @@ func (s *Series) Run(ctx context.Context) (*SeriesFacts, error) {
 func (s *Series) stop(ctx context.Context, f *SeriesFacts, err error) error {
 	if c, ok := s.Plan.(interface{ Conclude() (Stop, *Max) }); ok {
 		f.Stop, f.Max = c.Conclude()
+		s.addServed(f)
 	} else {
 		f.Stop = Stop{StopDone, fmt.Sprintf("all %d runs were made", len(f.Points))}
 	}
@@ -96,6 +99,21 @@ func (s *Series) stop(ctx context.Context, f *SeriesFacts, err error) error {
 		return err // nothing to keep
 	}
 	return cmp.Or(err, s.save(f))
+}
+
+// addServed adds to what a search of a number of sessions found how many agents are served.
+func (s *Series) addServed(f *SeriesFacts) {
+	if f.Max == nil || f.Max.Load.Axis != AxisConcurrency || !s.Bench.Spec.Workload.Defaults().CountsSessions() {
+		return
+	}
+	edge := maps.Clone(f.Edge().Summary.Figures)
+	result.Search{Axis: AxisConcurrency, Sessions: true, Load: f.Max.Load.Value}.AddFigures(edge, s.Bench.Spec.GPUs)
+	f.Max.Figures = map[string]float64{}
+	for name, v := range edge {
+		if strings.HasPrefix(name, result.AgentsServed) {
+			f.Max.Figures[name] = v
+		}
+	}
 }
 
 // save writes the series' file.

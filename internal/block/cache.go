@@ -24,6 +24,7 @@ func CacheRows(s result.Summary) []TelemetryRow {
 			rows = append(rows, TelemetryRow{x.label, fmt.Sprintf("%.1f %%", 100*v)})
 		}
 	}
+	rows[0].Value += " of the prompt tokens"
 	if v, ok := s.Figures["kv_cache_tokens"]; ok {
 		rows = append(rows, TelemetryRow{"Room", fmt.Sprintf("%.0f tokens", v)})
 	}
@@ -34,7 +35,7 @@ func CacheRows(s result.Summary) []TelemetryRow {
 func Cache(s result.Summary) string { return lines(CacheTitle, CacheRows(s)) }
 
 // CacheTitle is what to put above these.
-const CacheTitle = "Prefix cache, of the prompt tokens"
+const CacheTitle = "Prefix cache"
 
 // lines are rows under a title, "" without any.
 func lines(title string, rows []TelemetryRow) string {

@@ -23,7 +23,9 @@ const pointsDir = "points"
 // makes a run.
 func (ev *evaluation) runLoadSearch(ctx context.Context, b bench.Runner, f *study.LoadSearch, runOnce runFunc) (*measuredRun, error) {
 	slos := ev.RunSLOs()
-	plan := bench.NewFindMax(f.Options(slos, ev.p.Share))
+	o := f.Options(slos, ev.p.Share)
+	o.Turns = bench.TurnsPerSession(b.Spec.Workload)
+	plan := bench.NewFindMax(o)
 	runs := map[string]*measuredRun{} // by the point's directory
 	s := bench.Series{
 		Bench: b, Kind: bench.KindFindMax, Plan: plan, SLOs: slos, MaxErrors: 1 - outcome.MinSuccess, RunOne: runOnce,
@@ -45,7 +47,7 @@ func (ev *evaluation) runLoadSearch(ctx context.Context, b bench.Runner, f *stud
 	}
 	found := result.Search{
 		Axis: f.Axis, Points: len(facts.Points), Dir: ev.studyDir.relative(s.Bench.Dir), Code: facts.Stop.Code, Text: facts.Stop.Text,
-		Precision: plan.Precision(), Share: ev.p.Share,
+		Precision: plan.Precision(), Share: ev.p.Share, Sessions: o.Turns > 0,
 	}
 	for _, point := range facts.Points {
 		found.LoadS += point.Summary.Figures["duration"]

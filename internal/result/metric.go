@@ -95,8 +95,11 @@ func (m Metric) Needs() []string {
 		needs = append(needs, NeedGPUs)
 	}
 	switch {
-	case strings.HasPrefix(m.Name, goodputRate), m.Name == goodputConcurrency:
+	case strings.HasPrefix(m.Name, goodputRate), m.Name == goodputConcurrency, strings.HasPrefix(m.Name, AgentsServed):
 		needs = append(needs, NeedSearch)
+		if strings.HasSuffix(m.Name, perKW) {
+			needs = append(needs, gauge.SourceGPU)
+		}
 	case m.Unit == "price":
 		needs = append(needs, NeedPrice)
 	case m.Section != sectionTelemetry:
@@ -110,9 +113,13 @@ func (m Metric) Needs() []string {
 	return needs
 }
 
+// AgentsServed is the figure that a search of a concurrency gives where it counts sessions.
+const AgentsServed = "agents_served"
+
 // Figures that a search gives, by its axis.
 const (
 	goodputRate        = "goodput_rate"
 	goodputConcurrency = "goodput_concurrency"
 	perGPU             = "_per_gpu"
+	perKW              = "_per_kw"
 )

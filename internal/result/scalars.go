@@ -100,6 +100,7 @@ func gpuScalars() []Metric {
 		row("output_throughput", "Output token throughput per GPU (tok/s)", "tok/s", "Output tokens per second"),
 		row("total_token_throughput", "Total token throughput per GPU (tok/s)", "tok/s", "Input and output tokens per second"),
 		row(goodputRate, "Goodput rate per GPU within the SLOs (req/s)", "req/s", "The highest request rate that met every SLO, by a search as of goodput_rate"),
+		row(AgentsServed, "Agents served per GPU within the SLOs", "sessions", "The most sessions at a time that met every SLO, by a search as of agents_served"),
 	}
 }
 
@@ -112,6 +113,12 @@ func searchScalars() []Metric {
 		{Name: goodputConcurrency, Label: "Goodput concurrency within the SLOs", Unit: "requests", Section: sectionSearch, Better: Higher,
 			Doc:     "As goodput_rate, of the number of requests in flight in a closed loop.",
 			Formula: "max concurrency limit with every SLO met and no lower one missed"},
+		{Name: AgentsServed, Label: "Agents served within the SLOs", Unit: "sessions", Section: sectionSearch, Better: Higher,
+			Doc:     "As goodput_concurrency, of sessions of agents, or conversations: the most that were under way at a time, each with its subagents and the times of its tools, with every SLO met.",
+			Formula: "max sessions at a time with every SLO met and no lower number missed"},
+		{Name: AgentsServed + perKW, Label: "Agents served per kW of the GPUs", Unit: "sessions/kW", Section: sectionSearch, Better: Higher, Decimals: 2,
+			Doc:     "Agents served by the power of all GPUs that were read, over the steady window of the edge's run; hosts, fans and networks are not in it. Absent where power is not read.",
+			Formula: "1000 agents_served / (mean_gpu_power_w * gpus)"},
 	}
 }
 

@@ -3,6 +3,7 @@ package result
 import (
 	"fmt"
 	"strconv"
+	"strings"
 )
 
 // Search is how the load of a run was found: its trial made several runs of one
@@ -21,12 +22,17 @@ type Search struct {
 	Text    string  `json:"text"`               // in a sentence
 	Share   float64 `json:"share,omitempty"`    // of the requests of a full search; 0: all
 
+	Sessions bool `json:"sessions,omitempty"` // a concurrency is of sessions of agents, or conversations
+
 	Precision float64 `json:"precision"` // that was asked of the bracket
 }
 
 // Figure is the metric that a search of the axis gives: goodput_rate.
 func (s Search) Figure() string {
-	if s.Axis == "concurrency" {
+	switch {
+	case s.Axis == "concurrency" && s.Sessions:
+		return AgentsServed
+	case s.Axis == "concurrency":
 		return goodputConcurrency
 	}
 	return goodputRate
@@ -39,9 +45,27 @@ func (s Search) AddFigures(figures map[string]float64, gpus int) {
 		return
 	}
 	figures[s.Figure()] = s.Load
-	if gpus > 0 && s.Figure() == goodputRate {
-		figures[goodputRate+perGPU] = s.Load / float64(gpus)
+	if s.Figure() != goodputConcurrency && gpus > 0 {
+		figures[s.Figure()+perGPU] = s.Load / float64(gpus)
 	}
+	if s.Figure() != AgentsServed {
+		return
+	}
+	figures[goodputConcurrency] = s.Load
+	if power := figures["mean_gpu_power_w"] * figures["gpus"]; power > 0 {
+		figures[AgentsServed+perKW] = 1000 * s.Load / power
+	}
+}
+
+// Served says in a phrase what a search found of sessions per GPU and per kW, "" where neither is known.
+func Served(figures map[string]float64) string {
+	var parts []string
+	for _, x := range []struct{ name, of string }{{AgentsServed + perGPU, "per GPU"}, {AgentsServed + perKW, "per kW of the GPUs"}} {
+		if v, ok := figures[x.name]; ok {
+			parts = append(parts, strconv.FormatFloat(v, 'g', 3, 64)+" "+x.of)
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 // Uncertainty is how far the edge may lie above the figure, as a share of it: the

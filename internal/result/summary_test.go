@@ -189,7 +189,9 @@ func TestEveryFigureIsInTheTable(t *testing.T) {
 	}
 	s := summarize(t, Header{Rate: 100, Limit: 10, Targets: []string{"a", "b"}}, o, calls)
 	for _, axis := range []string{"rate", "concurrency"} {
-		Search{Axis: axis, Load: 3}.AddFigures(s.Figures, 2)
+		for _, sessions := range []bool{false, true} {
+			Search{Axis: axis, Sessions: sessions, Load: 3}.AddFigures(s.Figures, 2)
+		}
 	}
 	var want []string
 	for _, m := range Metrics() {

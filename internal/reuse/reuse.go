@@ -123,9 +123,13 @@ type scene struct {
 	targets  int
 }
 
-// newScene brings the workload's counts and the server's together: what the server counts more
-// in every prompt stands at its beginning, as a template's or the beginning-of-text token does, and
-// other differences are spread over the prompt.
+// alikeFronts is by how much the server's counts may differ in what they have more than the workload's for this to
+// be the same in each: a template.
+const alikeFronts = 16
+
+// newScene brings the workload's counts and the server's together: what the server counts more, and the same in
+// every prompt, stands at its beginning, as a template or the beginning-of-text token does; other differences
+// are spread over the prompt.
 func newScene(prompts []Prompt, requests []Request) *scene {
 	at := make(map[int]int, len(prompts))
 	for i, p := range prompts {
@@ -134,7 +138,7 @@ func newScene(prompts []Prompt, requests []Request) *scene {
 		}
 	}
 	s := &scene{lines: slices.Clone(prompts), targets: 1}
-	front, counted := math.MaxInt, make([]int, len(prompts))
+	least, most, counted := math.MaxInt, math.MinInt, make([]int, len(prompts))
 	for _, r := range requests {
 		i, ok := at[r.Index]
 		if !ok || r.Prompt <= 0 {
@@ -142,10 +146,12 @@ func newScene(prompts []Prompt, requests []Request) *scene {
 		}
 		s.requests, s.line = append(s.requests, r), append(s.line, i)
 		s.targets = max(s.targets, r.Target+1)
-		front, counted[i] = min(front, r.Prompt-prompts[i].Tokens), r.Prompt
+		more := r.Prompt - prompts[i].Tokens
+		least, most, counted[i] = min(least, more), max(most, more), r.Prompt
 	}
-	if front = max(0, front); len(s.requests) == 0 {
-		front = 0
+	front := 0
+	if least > 0 && most-least <= alikeFronts {
+		front = least
 	}
 	for i := range s.lines {
 		p, own := &s.lines[i], prompts[i]

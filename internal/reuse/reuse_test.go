@@ -86,8 +86,8 @@ func TestMeasure(t *testing.T) {
 			[]Room{{1000, 16}}, Hits{136, 48, 48, 48, true, false}},
 		{"a template and nothing else", []Prompt{{Index: 0, Tokens: 40}, {Index: 1, Tokens: 80}}, []Request{step(0, 0, 0, 2, 72, 1), step(1, 0, 3, 5, 112, 1)},
 			[]Room{{1000, 16}}, Hits{184, 32, 32, 32, true, false}},
-		{"words of two tokens", []Prompt{{Index: 0, Tokens: 40}, {Index: 1, Tokens: 80, Like: 1, Alike: 20}}, []Request{step(0, 0, 0, 2, 80, 1), step(1, 0, 3, 5, 120, 1)},
-			[]Room{{1000, 16}}, Hits{200, 48, 48, 48, true, false}}, // 40 of them in front, 20 of the other 40
+		{"words of two tokens", []Prompt{{Index: 0, Tokens: 40}, {Index: 1, Tokens: 80, Like: 1, Alike: 20}}, []Request{step(0, 0, 0, 2, 80, 1), step(1, 0, 3, 5, 160, 1)},
+			[]Room{{1000, 16}}, Hits{240, 32, 32, 32, true, false}}, // 40 of the other's 80
 		{"filled before", []Prompt{{Fill: true, Tokens: 64}, {Index: 0, Tokens: 80, Like: 1, Alike: 64}}, []Request{step(0, 0, 0, 2, 80, 1)},
 			[]Room{{1000, 16}}, Hits{80, 64, 64, 64, true, false}},
 		{"filled elsewhere", []Prompt{{Fill: true, Target: 1, Tokens: 64}, {Index: 0, Tokens: 80, Like: 1, Alike: 64}, {Index: 1, Tokens: 10}},

@@ -143,7 +143,8 @@ func (f *File) missingLoadSearch(m result.Metric) string {
 		return "" // said already
 	}
 	axis := bench.AxisRate
-	if strings.Contains(m.Name, bench.AxisConcurrency) {
+	served := strings.HasPrefix(m.Name, result.AgentsServed)
+	if served || strings.Contains(m.Name, bench.AxisConcurrency) {
 		axis = bench.AxisConcurrency
 	}
 	w, others := f.Workloads[0], slices.DeleteFunc(slices.Clone(f.Workloads[1:]), func(w Workload) bool { return f.Objective.Weights[w.Name] == 0 })
@@ -151,6 +152,9 @@ func (f *File) missingLoadSearch(m result.Metric) string {
 		if x.FindMax == nil || x.FindMax.Axis != axis {
 			return fmt.Sprintf("%s is found by a search over the load: give workload %s, which has a weight in the objective, find_max: {axis: %s, from: 1}", m.Name, x.Name, axis)
 		}
+	}
+	if served && !w.Spec.Defaults().CountsSessions() {
+		return fmt.Sprintf("%s counts sessions of agents, or conversations, and the primary workload, %s, has none: use goodput_concurrency", m.Name, w.Name)
 	}
 	if w.FindMax != nil && w.FindMax.Axis == axis {
 		return ""

@@ -131,7 +131,7 @@ type Workload struct {
 	Title         string `yaml:"title,omitempty" json:"title,omitempty" jsonschema:"description=Name in the report"`
 	workload.Spec `yaml:",inline"`
 
-	FindMax *LoadSearch `yaml:"find_max,omitempty" json:"find_max,omitempty" jsonschema:"description=Search the highest load that meets objective.slos within each launch; gives goodput_rate or goodput_concurrency. See docs/tuning.md"`
+	FindMax *LoadSearch `yaml:"find_max,omitempty" json:"find_max,omitempty" jsonschema:"description=Search the highest load that meets objective.slos within each launch; gives goodput_rate\\, goodput_concurrency or\\, of sessions\\, agents_served. See docs/tuning.md"`
 
 	Sweep string `yaml:"sweep,omitempty" json:"sweep,omitempty" jsonschema:"description=Loads to measure one after another in each launch: concurrency=1\\,8\\,32\\,128 or rate=1..16x2\\, as perflab bench --sweep. A race is judged by all of them. See docs/tuning.md"`
 

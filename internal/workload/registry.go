@@ -128,6 +128,9 @@ func (s Spec) MadeUp() bool { return is(s.row().isMadeUp, s) }
 // same beginnings on purpose, which a server's prefix cache finds again.
 func (s Spec) SharesPrefixes() bool { return is(s.row().shares, s) }
 
+// CountsSessions reports whether rates, limits and numbers of a spec with its defaults are of sessions of several requests.
+func (s Spec) CountsSessions() bool { return s.row().sessions }
+
 // Generates reports whether a later turn's prompt holds what the server
 // answered before, so that a sender must keep the answers' text.
 func (s Spec) Generates() bool { return s.row().sessions && s.History == historyGenerated }

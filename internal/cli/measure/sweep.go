@@ -43,7 +43,7 @@ type seriesFlags struct {
 func (f *seriesFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.sweep, "sweep", "", "a run at each load: rate=1,2,4, rate=1..16x2 (doubling), concurrency=8..64+8 (adding); rate=auto measures one call at a time and all at once, and rates between")
 	fs.IntVar(&f.points, "sweep-points", 8, "runs of --sweep rate=auto, its two ends among them")
-	fs.StringVar(&f.axis, "find-max", "", "rate or concurrency: search the highest that meets every --slo; exit status 3 when the lowest misses")
+	fs.StringVar(&f.axis, "find-max", "", "rate or concurrency: search the highest that meets every --slo, of sessions how many agents are served; exit status 3 when the lowest misses")
 	fs.Float64Var(&f.find.From, "find-max-from", 0, "lowest load, at which the search begins (default: begin where a burst of 32 requests suggests, and go down while that misses)")
 	fs.Float64Var(&f.find.To, "find-max-to", 0, "highest load of the search; 0 has no limit")
 	fs.Float64Var(&f.find.Precision, "find-max-precision", 0.05, "how narrow the bracket must be, as a share of the load")
@@ -217,7 +217,7 @@ func (f *seriesFlags) plan(kind string, s bench.Spec, slos []result.SLO, maxErro
 	case bench.KindFindMax:
 		o := f.find
 		o.Early = &bench.Early{SLOs: slos, MaxErrors: maxErrors}
-		o.Requests = cmp.Or(o.Requests, bench.MinRequests(slos))
+		o.Requests, o.Turns = cmp.Or(o.Requests, bench.MinRequests(slos)), bench.TurnsPerSession(s.Workload)
 		return bench.NewFindMax(o)
 	}
 	return bench.Repeat(f.repeat)

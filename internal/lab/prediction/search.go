@@ -40,7 +40,7 @@ func (f *Predictor) highest(pl study.Configuration, name string, s *study.LoadSe
 	}
 	facts.Stop, facts.Max = plan.Conclude()
 	figures := maps.Clone(facts.Edge().Summary.Figures)
-	found := result.Search{Axis: s.Axis}
+	found := result.Search{Axis: s.Axis, Sessions: f.study.WorkloadSpec(name, 0).Defaults().CountsSessions()}
 	if facts.Concluded() {
 		found.Load = facts.Max.Load.Value
 	}

@@ -37,6 +37,7 @@ func Plots(h result.Header, calls []result.Call, every int, readings []gauge.Rea
 	}
 	add(scatter("ttft-by-prompt", "TTFT against prompt length", "prompt tokens", sim, calls, every, (*result.Call).Input, (*result.Call).TTFT))
 	add(scatter("e2e-by-output", "E2E latency against output length", "output tokens", sim, calls, every, (*result.Call).Output, (*result.Call).E2E))
+	add(context(sim, calls, every))
 	add(waterfall(sim, calls, every))
 	return out
 }

@@ -3,6 +3,8 @@ package scan
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"perflab/internal/result"
@@ -28,7 +30,8 @@ type seriesFacts struct {
 			Axis  string  `json:"axis"`
 			Value float64 `json:"value"`
 		} `json:"load"`
-		AtLeast bool `json:"at_least"`
+		AtLeast bool               `json:"at_least"`
+		Figures map[string]float64 `json:"figures"`
 	} `json:"max"`
 	Stop struct {
 		Code string `json:"code"`
@@ -103,8 +106,13 @@ func (f *Facts) ofSeries(s *seriesFacts) {
 		}
 	}
 	if s.Max != nil {
-		metric := result.Search{Axis: s.Max.Load.Axis}.Figure()
+		metric := result.Search{Axis: s.Max.Load.Axis, Sessions: s.Max.Figures != nil}.Figure()
 		if isFigure(metric) {
+			for _, name := range slices.Sorted(maps.Keys(s.Max.Figures)) {
+				if name != metric && isFigure(name) {
+					f.figure(name, s.Max.Figures[name])
+				}
+			}
 			f.figure(metric, s.Max.Load.Value)
 			f.Headline.Metric, f.Headline.Higher, f.Headline.Value = metric, true, new(s.Max.Load.Value)
 		}
