@@ -137,7 +137,7 @@ func (s *Study) forLatency() bool {
 // sharesPrefixes reports whether prompts of a workload begin as earlier ones do.
 func (s *Study) sharesPrefixes() bool {
 	return slices.ContainsFunc(s.Workloads, func(w Workload) bool {
-		return slices.Contains([]string{"agents", "conversations", "shared-prefix", "prefix_repetition", "mooncake"}, w.Dataset) || w.RandomPrefixLen > 0
+		return w.SharesPrefixes()
 	})
 }
 

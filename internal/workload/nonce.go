@@ -45,9 +45,9 @@ func newNonce(text string, ids bool, p promptBuilder) (n nonce, err error) {
 	return n, nil
 }
 
-// salt is the nonce of request k: another one in each pass over the dataset, so that none finds in a
+// saltOf is the nonce of request k: another one in each pass over the dataset, so that none finds in a
 // server's prefix cache what an earlier one left there.
-func (w *Workload) salt(k int) nonce {
+func saltOf(w *Workload, k int) nonce {
 	if w.spec.Pass == 0 || k < w.spec.Pass || w.nonce.text == "" {
 		return w.nonce
 	}

@@ -151,7 +151,7 @@ func (w *Workload) request(k int) Request {
 		src.conversations[i].open(&r, k, before+src.first[i])
 	}
 	w.addModelAndImages(&r, k)
-	salt := w.salt(k)
+	salt := saltOf(w, k)
 	salt.mark(&r)
 	r.Input += salt.tokens * src.row(i).texts()
 	return r
