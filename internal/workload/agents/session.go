@@ -1,7 +1,8 @@
 // Package agents reads recorded sessions of agents and goes through them: which
 // request follows which, and how long the agent was idle before it.
 //
-//	sessions, err := agents.Parse(line)
+//	var files agents.Reader
+//	err := files.Read(file, func(s agents.Read) { sessions = append(sessions, s) })
 //	w := sessions[0].Walk(0)
 //	due := w.Begin(0)
 //	due, lost := w.Ended(due[0].Turn, 3*time.Second, true)
