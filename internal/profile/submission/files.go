@@ -35,10 +35,10 @@ type pointFile struct {
 	Runtime        runtimeFile    `yaml:"runtime_settings"`
 	Warmup         map[string]any `yaml:"warmup"`
 	Steady         steadyFile     `yaml:"steady_state"`
-	TTFTP90        float64        `yaml:"ttft_p90_ms"`
-	TPOTP90        float64        `yaml:"tpot_p90_ms"`
-	SystemTPS      float64        `yaml:"system_tps"`
-	TPSPerUser     float64        `yaml:"tps_per_user"`
+	TTFTP90        float64        `yaml:"ttft_p90_ms,omitempty"`
+	TPOTP90        float64        `yaml:"tpot_p90_ms,omitempty"`
+	SystemTPS      float64        `yaml:"system_tps,omitempty"`
+	TPSPerUser     float64        `yaml:"tps_per_user,omitempty"`
 	Client         string         `yaml:"client"`
 	Simulated      bool           `yaml:"simulated,omitempty"`
 }
@@ -104,7 +104,12 @@ func (r Run) summary() ([]byte, error) {
 	f := map[string]any{
 		"n_samples_issued": issued, "n_samples_completed": r.Of.Latency.Count, "n_samples_failed": issued - r.Of.Latency.Count,
 		"duration_ns": p.BasisS() * 1e9, "ttft": r.Of.TTFT, "tpot": r.Of.TPOT, "latency": r.Of.Latency, "output_sequence_lengths": r.Of.Output,
-		"system_tps": p.SystemTPS, "tps_per_user": p.TPSPerUser, "ttft_p90_ms": p.TTFTP90, "tpot_p90_ms": p.TPOTP90, "figures_of": p.Basis, "client": "perflab " + r.Header.Version,
+		"figures_of": p.Basis, "client": "perflab " + r.Header.Version,
+	}
+	for name, v := range map[string]float64{"system_tps": p.SystemTPS, "tps_per_user": p.TPSPerUser, "ttft_p90_ms": p.TTFTP90, "tpot_p90_ms": p.TPOTP90} {
+		if v > 0 { // else it is missing
+			f[name] = v
+		}
 	}
 	if p.Simulated {
 		f["simulated"] = simulated
