@@ -23,7 +23,7 @@ func (s Spec) checkRules() error {
 	case s.Rules == "":
 	case profile.Known(s.Rules) != nil:
 		return field.Errorf("profile_rules", "%v", profile.Known(s.Rules))
-	case s.Rules == profile.AgentX && !w.Recorded():
+	case s.Rules == profile.AgentX && !w.Agents():
 		return field.Errorf("dataset_name", "is %s: AgentX replays recorded sessions of agents (docs/agents.md)", w.Dataset)
 	case profile.IsMLPerf(s.Rules) && w.Sessions():
 		return field.Errorf("dataset_name", "is %s: perflab has the rules of MLPerf Endpoints for requests that stand alone", w.Dataset)

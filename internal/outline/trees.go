@@ -77,38 +77,15 @@ func (t *tree) job(turn int, due time.Duration) sim.Job {
 	}
 }
 
-// What a piece of a prompt is, as part of its key.
-const (
-	ofHead = iota
-	ofBlock
-	ofTurn
-)
-
-// pieces are what the prompt of a turn is made of, as package workload makes its words: what stands for an id depends
-// on the round and, unless ids mean the same everywhere, on the session; what goes on behind the blocks is the turn's own.
+// pieces are what the prompt of a turn is made of.
 func (t *tree) pieces(turn int) []sim.Piece {
-	u := &t.Turns[turn]
-	out := make([]sim.Piece, 0, len(u.Blocks)+2)
+	made := t.Pieces(turn)
+	out := make([]sim.Piece, 0, len(made)+1)
 	if t.Head > 0 {
-		out = append(out, sim.Piece{Key: ofHead, Tokens: t.Head})
+		out = append(out, sim.Piece{Tokens: t.Head}) // of all prompts of the run
 	}
-	round, own := uint64(t.Round), uint64(t.Number)+1
-	of := own
-	if t.Global {
-		of = 0
-	}
-	space := mixed(ofBlock, round, of)
-	left := u.Input
-	for _, id := range u.Blocks {
-		n := min(left, t.Block)
-		if n == 0 {
-			break
-		}
-		out = append(out, sim.Piece{Key: mixed(space, uint64(id)), Tokens: n})
-		left -= n
-	}
-	if left > 0 {
-		out = append(out, sim.Piece{Key: mixed(ofTurn, round, own, uint64(turn)), Tokens: left})
+	for _, p := range made {
+		out = append(out, sim.Piece{Key: p.ID, Tokens: p.Tokens})
 	}
 	return out
 }

@@ -99,11 +99,11 @@ func (c *Cuts) add(r agents.Read) {
 // Cuts returns how many requests of the sessions that were read are not sent as recorded.
 func (w *Workload) Cuts() Cuts { return w.src.cuts }
 
-// Recorded reports whether the requests are of recorded sessions of agents.
-func (s Spec) Recorded() bool { return s.row().name == agentSessions().name }
+// Agents reports whether the requests are of recorded sessions of agents.
+func (s Spec) Agents() bool { return s.row().name == agentSessions().name }
 
 // Trees reports whether a request may be followed by several, or wait for several.
-func (w *Workload) Trees() bool { return w.spec.Recorded() }
+func (w *Workload) Trees() bool { return w.spec.Agents() }
 
 // readAgents reads sessions and lays them out as often as the spec asks for.
 func readAgents(s Spec, p promptBuilder) (source, error) {

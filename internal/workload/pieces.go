@@ -20,8 +20,8 @@ func (w *Workload) Pieces(r Request, input []int) (prompt []reuse.Piece, answer 
 		src, i, _ := w.row(r.Session - 1)
 		t := src.conversations[i]
 		if t.tree != nil {
-			tree, _ := trees{w}.session(r.Session - 1)
-			return tree.pieces(prompt, r.Turn), answer, true
+			recorded, _ := w.Recorded(r.Session - 1)
+			return append(prompt, recorded.Pieces(r.Turn)...), answer, true
 		}
 		return w.conversationPieces(prompt, t, r, input)
 	}
@@ -40,22 +40,29 @@ func (w *Workload) Pieces(r Request, input []int) (prompt []reuse.Piece, answer 
 	return prompt, answer, true
 }
 
-// pieces are those of a turn: see agentPrompt.
-func (t tree) pieces(prompt []reuse.Piece, turn int) []reuse.Piece {
-	u := t.Turns[turn]
-	space := "agents " + strconv.Itoa(t.round)
-	own := space + " session " + strconv.Itoa(t.number)
-	if !t.Global {
+// Pieces are those of a turn, without what the run has in front of all: see agentPrompt.
+func (r Recorded) Pieces(turn int) []reuse.Piece {
+	u := r.Turns[turn]
+	out := make([]reuse.Piece, 0, len(u.Blocks)+1)
+	space := "agents " + strconv.Itoa(r.Round)
+	own := space + " session " + strconv.Itoa(r.Number)
+	if !r.Global {
 		space = own
 	}
 	block := reuse.Names(space + " block")
 	left := u.Input
 	for _, id := range u.Blocks {
-		n := min(left, t.Block)
-		prompt = append(prompt, reuse.Piece{ID: block(id), Tokens: n})
+		n := min(left, r.Block)
+		if n == 0 {
+			break
+		}
+		out = append(out, reuse.Piece{ID: block(id), Tokens: n})
 		left -= n
 	}
-	return append(prompt, reuse.Piece{ID: reuse.Name(own+" turn", int64(turn)), Tokens: left})
+	if left > 0 {
+		out = append(out, reuse.Piece{ID: reuse.Name(own+" turn", int64(turn)), Tokens: left})
+	}
+	return out
 }
 
 // conversationPieces are system text, questions and answers up to a turn.
