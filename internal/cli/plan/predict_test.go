@@ -81,7 +81,7 @@ func TestPredictGrid(t *testing.T) {
 		if ok != (i < 4) || i > 0 && ok && v.Value < f.Rows[i-1].Figures["mean_ttft_ms"].Value {
 			t.Errorf("row %d: %v, %v", i, v, ok)
 		}
-		if ok && (r.PerGPU["total_token_throughput"].Value*4 != r.Figures["total_token_throughput"].Value || len(r.Times) != 10 || len(r.Waits) != 5 || r.Bottleneck == nil) {
+		if ok && (r.PerGPU["total_token_throughput"].Value*4 != r.Figures["total_token_throughput"].Value || len(r.Times) != 11 || len(r.Waits) != 5 || r.Bottleneck == nil) {
 			t.Errorf("row %d: %+v", i, r)
 		}
 	}
@@ -166,7 +166,6 @@ func TestPredictUsage(t *testing.T) {
 		"--latency total_token_throughput": append([]string{"--latency", "total_token_throughput"}, serve...),
 		"neither better":                   append([]string{"--objective", "max_concurrency"}, serve...),
 		"unknown metric":                   append([]string{"--metrics", "speed"}, serve...),
-		"conversations":                    append([]string{"--dataset-name", "conversations"}, serve...),
 		"read --calibration":               append([]string{"--calibration", "/no/such"}, serve...),
 		"read --commands":                  {"--commands", "/no/such"},
 	} {
