@@ -169,7 +169,7 @@ var stepTerms = []struct{ key, name string }{
 	{"weights", "dense weights, reading"}, {"arithmetic", "dense weights, multiplying"},
 	{"expert_reads", "experts, reading"}, {"experts", "experts, multiplying"},
 	{"kv_reads", "KV cache"}, {"attention", "prompt attention"}, {"collectives", "exchange between GPUs"},
-	{"elementwise", "elementwise"}, {"host", "host"}, {"drafting", "drafting"},
+	{"elementwise", "elementwise"}, {"host", "host"}, {"drafting", "drafting"}, {"fetching", "host cache"},
 }
 
 // stepPlot is a bar for each row: the share of the steps that each term takes.
