@@ -19,7 +19,10 @@ const predictedSearchShare = 0.25
 // goodput where the lowest load misses already.
 func (f *Predictor) highest(pl study.Configuration, name string, s *study.LoadSearch) (map[string]float64, error) {
 	slos := f.study.RunSLOs()
-	plan := bench.NewFindMax(s.Options(slos, predictedSearchShare))
+	spec := f.study.WorkloadSpec(name, 0)
+	opt := s.Options(slos, predictedSearchShare)
+	opt.Turns = bench.TurnsPerSession(spec)
+	plan := bench.NewFindMax(opt)
 	facts := &bench.SeriesFacts{}
 	for {
 		if f.stopped() {
@@ -40,7 +43,7 @@ func (f *Predictor) highest(pl study.Configuration, name string, s *study.LoadSe
 	}
 	facts.Stop, facts.Max = plan.Conclude()
 	figures := maps.Clone(facts.Edge().Summary.Figures)
-	found := result.Search{Axis: s.Axis, Sessions: f.study.WorkloadSpec(name, 0).Defaults().CountsSessions()}
+	found := result.Search{Axis: s.Axis, Sessions: spec.Defaults().CountsSessions()}
 	if facts.Concluded() {
 		found.Load = facts.Max.Load.Value
 	}
