@@ -33,7 +33,7 @@ func Chapters() []Chapter {
 		{"Use", []string{"docs/bench.md", "docs/agents.md", "docs/profiles.md", "docs/record.md", "docs/tuning.md", "docs/predict.md", "docs/results.md", "docs/publish.md", "docs/store.md", "docs/serve.md", "docs/fleet.md", "docs/ci.md", "docs/runtimes.md", "docs/kubernetes.md"}},
 		{"Coming from", []string{"docs/from-vllm.md", "docs/from-guidellm.md", "docs/from-aiperf.md", "docs/from-others.md"}},
 		{"Look up", []string{"docs/commands.md", "docs/metrics.md", "docs/findings.md", "docs/api.md", "docs/catalogue.md", "CHANGELOG.md"}},
-		{"How true it is", []string{"docs/accuracy.md", "docs/performance.md", "docs/history.md", "docs/real-engine.md", "docs/llamacpp-cpu/README.md", "docs/vllm-cpu/README.md", "docs/simulator.md"}},
+		{"How true it is", []string{"docs/accuracy.md", "docs/performance.md", "docs/history.md", "docs/real-engine.md", "docs/agents-measured.md", "docs/llamacpp-cpu/README.md", "docs/vllm-cpu/README.md", "docs/simulator.md"}},
 		{"The project", []string{"docs/architecture.md", "CONTRIBUTING.md", "SECURITY.md", "docs/release.md"}},
 	}
 }
