@@ -6,9 +6,9 @@ import (
 	"perflab/internal/result"
 )
 
-// Sessions returns the lines of a summary's sessions or conversations; "" where requests stand
+// SessionRows are a summary's sessions or conversations, as a reader takes them in; none where requests stand
 // alone.
-func Sessions(s result.Summary) string {
+func SessionRows(s result.Summary) []TelemetryRow {
 	var rows []TelemetryRow
 	row := func(label, format string, names ...string) {
 		values := make([]any, len(names))
@@ -31,5 +31,11 @@ func Sessions(s result.Summary) string {
 	row("Prompts", "first %s tokens, middle %s, last %s", "first_turn_input_tokens", "median_turn_input_tokens", "last_turn_input_tokens")
 	row("Growth of prompts", "%s tokens a turn", "input_growth_per_turn")
 	row("Tokens over turn time", "%s tok/s", "e2e_avg_interactivity")
-	return lines("Sessions", rows)
+	return rows
 }
+
+// Sessions returns the lines of SessionRows, "" for none.
+func Sessions(s result.Summary) string { return lines(SessionsTitle, SessionRows(s)) }
+
+// SessionsTitle is what to put above these.
+const SessionsTitle = "Sessions"

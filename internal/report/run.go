@@ -45,6 +45,7 @@ func Run(h result.Header, s result.Summary, st block.Style, calls []result.Call,
 		}
 		k.Add(doc.InDocument, t)
 	}
+	addReadings(b, "sessions", block.SessionsTitle, block.SessionRows(s))
 	addReadings(b, "cache", block.CacheTitle, block.CacheRows(s))
 	addReadings(b, "telemetry", block.TelemetryTitle(s), block.TelemetryRows(s))
 	addSpeculation(b, &s, calls)

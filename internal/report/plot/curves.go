@@ -18,6 +18,7 @@ type Curves struct {
 type CurveLine struct {
 	Colour string // number of the series
 	Marks  []Mark
+	Steps  bool // from the left edge to a mark its value holds, back to the mark before
 }
 
 // Mark is a point of a line. A hollow one is off the line.
@@ -59,10 +60,16 @@ func (k Curves) Draw() Plot {
 
 func (l CurveLine) draw(f Field) {
 	var line []Point
+	from := f.X.Lo
 	for _, m := range l.Marks {
-		if !m.Hollow {
-			line = append(line, m.Point)
+		if m.Hollow {
+			continue
 		}
+		if l.Steps {
+			line = append(line, Point{X: from, Y: m.Y})
+			from = m.X
+		}
+		line = append(line, m.Point)
 	}
 	f.Polyline("l"+l.Colour, line)
 	for _, m := range l.Marks {
