@@ -71,3 +71,12 @@ func TestCount(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// TestSteps: from the left edge to a mark its value holds, back to the mark before; a hollow one is off the line.
+func TestSteps(t *testing.T) {
+	f := (&Canvas{}).Field(0, 0, 100, 100, Linear(10, 5), Linear(10, 5), "", "")
+	CurveLine{Steps: true, Marks: []Mark{{Point: Point{X: 4, Y: 8}}, {Point: Point{X: 5, Y: 1}, Hollow: true}, {Point: Point{X: 8, Y: 2}}}}.draw(f)
+	if got, want := f.Canvas.Plot("").SVG, `d="M0 20L40 20L40 80L80 80"`; !strings.Contains(got, want) {
+		t.Errorf("%s has no %s", got, want)
+	}
+}
