@@ -9,9 +9,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"perflab/internal/result"
 	"perflab/internal/rundir"
 	"perflab/internal/test/kubetest"
 )
@@ -56,10 +58,15 @@ func TestKubernetesLoad(t *testing.T) {
 	if err != nil || len(runs) == 0 {
 		t.Fatalf("%v, no run in\n%s", err, out)
 	}
+	late := 0
 	for _, path := range runs {
 		r, err := rundir.OpenRun(filepath.Dir(path))
 		if err != nil {
 			t.Fatal(err)
+		}
+		if cameLate(r) {
+			late++
+			continue
 		}
 		if got := indices(r); len(got) != 48 || got[0] != 0 || got[47] != 47 {
 			t.Errorf("%s has %d calls: %v", path, len(got), got)
@@ -79,10 +86,18 @@ func TestKubernetesLoad(t *testing.T) {
 			t.Errorf("%s has an invitation: %v", path, err)
 		}
 	}
+	if late == len(runs) {
+		t.Errorf("of no run the start came in time to all agents:\n%s", out)
+	}
 	if strings.Contains(out, "port-forward of the API server") {
 		t.Errorf("figures are said to be of a forwarded port:\n%s", out)
 	}
 	p.empty(t, user)
+}
+
+// cameLate reports whether the order to start came too late to an agent, as on a busy machine: the study then measures again.
+func cameLate(r *rundir.Run) bool {
+	return r.Header.Fleet != nil && slices.ContainsFunc(r.Header.Fleet.Agents, func(a result.Agent) bool { return strings.Contains(a.Lost, "before it was ready") })
 }
 
 // TestKubernetesAgents: perflab kube agents keeps agents in pods until an interrupt; a load by hand comes from them.
