@@ -94,8 +94,9 @@ type run struct {
 	closes []func()
 	leases []*bus.Lease
 
-	begin time.Duration // the start instant, by the leader's clock
-	at    time.Time
+	notice time.Duration // how long before the start instant agents are told of it
+	begin  time.Duration // that instant, by the leader's clock
+	at     time.Time
 
 	mu    sync.Mutex // emit, and what members tell
 	woken chan struct{}
@@ -262,13 +263,27 @@ func (x *run) hold(ctx context.Context) (wait func(), stop context.CancelFunc) {
 const (
 	ahead           = time.Second          // of the start instant, for the order to arrive and the first requests to be built
 	aheadEach       = 2 * time.Millisecond // and for each agent
+	aheadSlow       = 10                   // and times the slowest answer that there was to what o'clock it is: a busy machine is late with all
+	mostAhead       = 10 * time.Second
 	exchangesBefore = 24
 	exchangesAfter  = 12
 )
 
+// lead is the notice that agents need.
+func (x *run) lead() time.Duration {
+	slowest := time.Duration(0)
+	for _, w := range x.all {
+		w.clocks.Lock()
+		slowest = max(slowest, w.slowest)
+		w.clocks.Unlock()
+	}
+	return min(ahead+time.Duration(len(x.all))*aheadEach+aheadSlow*slowest, mostAhead)
+}
+
 // start tells the agents when they start: at one instant, each by its own clock.
 func (x *run) start(ctx context.Context) error {
-	x.begin = x.l.now() + ahead + time.Duration(len(x.all))*aheadEach
+	x.notice = x.lead()
+	x.begin = x.l.now() + x.notice
 	x.at = x.l.base.Add(x.begin)
 	return x.each(func(w *member) error {
 		offset, _, ok := w.track.At(x.begin)
@@ -352,7 +367,7 @@ func (x *run) finish(ctx context.Context) (load.Stats, *result.Fleet, error) {
 		}
 	}
 	if late == len(x.all) {
-		return stats, f, fmt.Errorf("the start instant was past when the order came: %s: the connections to the hub are slower than %v", strings.Join(wrong, ", "), ahead)
+		return stats, f, fmt.Errorf("the start instant was past when the order came: %s: the connections to the hub are slower than %v, or the agents' machines are busy", strings.Join(wrong, ", "), x.notice.Round(time.Millisecond))
 	}
 	return stats, f, nil
 }

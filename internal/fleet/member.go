@@ -25,8 +25,9 @@ type member struct {
 	agent   generator.Agent // as the header has it
 	told    time.Duration   // its start instant, by its clock
 
-	clocks sync.Mutex
-	track  clock.Track
+	clocks  sync.Mutex
+	track   clock.Track
+	slowest time.Duration // exchange of all in it
 
 	taking sync.Mutex // before run.mu, where both are held
 	calls  *ship.Receiver
@@ -85,6 +86,7 @@ func (w *member) ask(ctx context.Context) error {
 	}
 	w.clocks.Lock()
 	w.track.Add(clock.Exchange{T1: sent, T2: times.Received, T3: times.Answered, T4: back})
+	w.slowest = max(w.slowest, back-sent)
 	w.clocks.Unlock()
 	w.heard()
 	return nil
