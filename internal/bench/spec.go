@@ -15,6 +15,7 @@ import (
 
 	"perflab/internal/field"
 	"perflab/internal/openai"
+	"perflab/internal/price"
 	"perflab/internal/profile"
 	"perflab/internal/result"
 	"perflab/internal/rundir"
@@ -58,7 +59,7 @@ type Spec struct {
 	Metadata    map[string]string `json:"metadata,omitempty"`
 
 	Telemetry time.Duration `json:"telemetry_interval_ns,omitempty"` // between readings of the engines' metrics; 0: none
-	Price     result.Price  `json:"price_per_hour,omitzero"`         // of the whole deployment
+	Price     price.Hourly  `json:"price_per_hour,omitzero"`         // of the whole deployment
 	GPUs      int           `json:"gpus,omitempty"`                  // allocated to it; 0: none, or not known
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"perflab/internal/gauge"
-	"perflab/internal/result"
+	"perflab/internal/price"
 	"perflab/internal/rundir"
 	"perflab/internal/telemetry"
 	"perflab/internal/workload"
@@ -68,7 +68,7 @@ const asideScrapes = 1
 // and give the same figures when it is read again.
 func TestTelemetryOfARun(t *testing.T) {
 	spec, scraped := withMetrics(t)
-	spec.Telemetry, spec.Price = 100*time.Millisecond, result.Price{PerHour: 7.2, Currency: "EUR"}
+	spec.Telemetry, spec.Price = 100*time.Millisecond, price.Hourly{PerHour: 7.2, Currency: "EUR"}
 	dir := filepath.Join(t.TempDir(), "run")
 	gpu := func(ctx context.Context, emit telemetry.Emit) {
 		for i := 0; ; i++ {

@@ -12,7 +12,7 @@ import (
 
 	"perflab/internal/cli/flagset"
 	"perflab/internal/hardware"
-	"perflab/internal/result"
+	"perflab/internal/price"
 	"perflab/internal/study"
 	"perflab/internal/workload"
 )
@@ -109,7 +109,7 @@ func scalars(t reflect.Type) *jsonschema.Schema {
 			OneOf:       []*jsonschema.Schema{{Type: "number", ExclusiveMinimum: "0"}, {Const: "inf"}},
 			Description: "Requests per second; inf sends all at once",
 		}
-	case reflect.TypeFor[result.Price]():
+	case reflect.TypeFor[price.Hourly]():
 		return &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Type: "number", ExclusiveMinimum: "0"}, {Type: "string"}}}
 	case reflect.TypeFor[hardware.Devices]():
 		return &jsonschema.Schema{Type: "array", Items: &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Type: "integer", Minimum: "0"}, {Type: "string"}}}}

@@ -23,7 +23,7 @@ import (
 	"perflab/internal/doctor"
 	"perflab/internal/engine"
 	"perflab/internal/field"
-	"perflab/internal/result"
+	"perflab/internal/price"
 	"perflab/internal/study"
 )
 
@@ -176,7 +176,7 @@ func (a Answers) Check() error {
 		{"runtime", given(a.Runtime, runtimeError)},
 		{"objective", given(a.Objective, func(s string) error { _, err := objective(s); return err })},
 		{"workload", given(a.Workload, func(s string) error { _, err := loads(s); return err })},
-		{"price_per_hour", given(a.Price, func(s string) error { return new(result.Price).UnmarshalText([]byte(s)) })},
+		{"price_per_hour", given(a.Price, func(s string) error { return new(price.Hourly).UnmarshalText([]byte(s)) })},
 	} {
 		if f.err != nil {
 			return field.Errorf(f.path, "%v", f.err)

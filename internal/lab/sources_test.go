@@ -12,7 +12,7 @@ import (
 	"perflab/internal/arch"
 	"perflab/internal/bench"
 	"perflab/internal/deploy"
-	"perflab/internal/result"
+	"perflab/internal/price"
 	"perflab/internal/study"
 	"perflab/internal/telemetry"
 )
@@ -23,7 +23,7 @@ func TestStudyTelemetry(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := (result.Price{PerHour: 98.32, Currency: "USD"}); s.Hardware.Price != want || s.Bench.TelemetryInterval() != 500*time.Millisecond {
+	if want := (price.Hourly{PerHour: 98.32, Currency: "USD"}); s.Hardware.Price != want || s.Bench.TelemetryInterval() != 500*time.Millisecond {
 		t.Errorf("price %v, interval %v", s.Hardware.Price, s.Bench.TelemetryInterval())
 	}
 	s, err = study.Parse("t.yaml", []byte(strings.Replace(good, "gpus: 2}", "gpus: 2, price_per_hour: 7}", 1)))

@@ -1,4 +1,10 @@
-package result
+// Package price has what a deployment costs, as users write it and as files keep it.
+//
+//	var p price.Hourly
+//	err := p.UnmarshalText([]byte("98.32 USD"))
+//
+// Deliberately absent: costs of tokens (package result), and what anybody charges.
+package price
 
 import (
 	"fmt"
@@ -7,18 +13,18 @@ import (
 	"strings"
 )
 
-// Price is what a deployment costs, all of it. As text it is an amount an hour,
+// Hourly is what a deployment costs, all of it. As text it is an amount an hour,
 // with or without a currency: "98.32 USD".
-type Price struct {
+type Hourly struct {
 	PerHour  float64
 	Currency string
 }
 
 // IsZero reports whether there is none.
-func (p Price) IsZero() bool { return p == Price{} }
+func (p Hourly) IsZero() bool { return p == Hourly{} }
 
 // String returns "98.32 USD", or "" for none.
-func (p Price) String() string {
+func (p Hourly) String() string {
 	if p.IsZero() {
 		return ""
 	}
@@ -26,23 +32,23 @@ func (p Price) String() string {
 }
 
 // MarshalText writes what UnmarshalText reads.
-func (p Price) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+func (p Hourly) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
 // maxCurrency bounds the name of a currency, in bytes.
 const maxCurrency = 8
 
 // UnmarshalText reads an amount above 0 and the currency, in this order.
-func (p *Price) UnmarshalText(text []byte) error {
+func (p *Hourly) UnmarshalText(text []byte) error {
 	fields := strings.Fields(string(text))
 	if len(fields) == 0 {
-		*p = Price{}
+		*p = Hourly{}
 		return nil
 	}
 	v, err := strconv.ParseFloat(fields[0], 64)
 	if err != nil || !(v > 0) || math.IsInf(v, 0) || len(fields) > 2 {
 		return fmt.Errorf("price %q must be an amount above 0 an hour and its currency, as in 98.32 USD", text)
 	}
-	next := Price{PerHour: v}
+	next := Hourly{PerHour: v}
 	if len(fields) == 2 {
 		next.Currency = fields[1]
 	}

@@ -11,6 +11,7 @@ import (
 
 	"perflab/internal/block"
 	"perflab/internal/gauge"
+	"perflab/internal/price"
 	"perflab/internal/report/doc"
 	"perflab/internal/report/runplot"
 	"perflab/internal/result"
@@ -46,7 +47,7 @@ func hotReadings() []gauge.Reading {
 func TestGoldenTelemetry(t *testing.T) {
 	h, calls := burst(120)
 	h.Simulated = false
-	o := result.Options{Readings: hotReadings(), Price: result.Price{PerHour: 3.5, Currency: "USD"}}
+	o := result.Options{Readings: hotReadings(), Price: price.Hourly{PerHour: 3.5, Currency: "USD"}}
 	s, err := verdict.Summarize(h, &result.Client{}, o, slices.Values(calls))
 	if err != nil {
 		t.Fatal(err)

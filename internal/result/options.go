@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"perflab/internal/gauge"
+	"perflab/internal/price"
 	"perflab/internal/reuse"
 )
 
@@ -16,7 +17,7 @@ type Options struct {
 
 	Readings []gauge.Reading // sampled beside the calls; nil: none were
 	Prompts  []reuse.Prompt  // what the prompts share; nil: nothing, or it is not known
-	Price    Price           // of the deployment, where known
+	Price    price.Hourly    // of the deployment, where known
 	GPUs     int             // allocated to it; 0: none, or not known
 }
 

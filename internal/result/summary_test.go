@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"perflab/internal/gauge"
+	"perflab/internal/price"
 	"perflab/internal/reuse"
 )
 
@@ -178,7 +179,7 @@ func TestEveryFigureIsInTheTable(t *testing.T) {
 		c.Session, c.Turn, c.Turns, c.Target = i/2+1, i%2, 2, i%2
 		c.Speculation = &Speculation{Steps: 1, Drafted: mostPositions, ByStep: append([]int32{1}, make([]int32, mostPositions)...)}
 	}
-	o := Options{Goodput: bounds, Price: Price{PerHour: 3.5, Currency: "USD"}, GPUs: 2, Readings: readingsOfAll(-time.Second, 5*time.Second, 100*msec)}
+	o := Options{Goodput: bounds, Price: price.Hourly{PerHour: 3.5, Currency: "USD"}, GPUs: 2, Readings: readingsOfAll(-time.Second, 5*time.Second, 100*msec)}
 	for i := range calls {
 		o.Prompts = append(o.Prompts, reuse.Prompt{Index: i, Tokens: calls[i].Usage.Prompt})
 	}

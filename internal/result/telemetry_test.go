@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"perflab/internal/gauge"
+	"perflab/internal/price"
 )
 
 // reading is one with a value or more.
@@ -126,25 +127,11 @@ func TestEngineFigures(t *testing.T) {
 }
 
 func TestCost(t *testing.T) {
-	s := summarize(t, Header{}, Options{Price: Price{PerHour: 36, Currency: "EUR"}}, burstOf(10)) // 0.1 for 100 output, 900 input tokens
+	s := summarize(t, Header{}, Options{Price: price.Hourly{PerHour: 36, Currency: "EUR"}}, burstOf(10)) // 0.1 for 100 output, 900 input tokens
 	if got := s.Figures["cost_per_million_output_tokens"]; math.Abs(got-1000) > 1e-9 {
 		t.Errorf("output tokens cost %v, want 1000", got)
 	}
 	if got := s.Figures["cost_per_million_tokens"]; math.Abs(got-100) > 1e-9 || s.Currency != "EUR" {
 		t.Errorf("tokens cost %v %s, want 100 EUR", got, s.Currency)
-	}
-}
-
-func TestPrice(t *testing.T) {
-	for text, want := range map[string]Price{"": {}, "2": {PerHour: 2}, " 98.32  USD ": {98.32, "USD"}, "1e2 EUR": {100, "EUR"}} {
-		var p Price
-		if err := p.UnmarshalText([]byte(text)); err != nil || p != want {
-			t.Errorf("%q is %v, %v, want %v", text, p, err, want)
-		}
-	}
-	for _, text := range []string{"0", "-1 USD", "USD", "USD 3", "inf", "NaN EUR", "3 USD an hour", "3 dollarsandcents"} {
-		if err := new(Price).UnmarshalText([]byte(text)); err == nil {
-			t.Errorf("%q is a price", text)
-		}
 	}
 }

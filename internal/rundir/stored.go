@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"perflab/internal/field"
+	"perflab/internal/price"
 	"perflab/internal/result"
 	"perflab/internal/verdict"
 )
@@ -85,7 +86,7 @@ type FigureSpec struct {
 	Percentiles []float64    `json:"metric_percentiles"`
 	Goodput     []string     `json:"goodput"`
 	Compat      string       `json:"compat"`
-	Price       result.Price `json:"price_per_hour"`
+	Price       price.Hourly `json:"price_per_hour"`
 	GPUs        int          `json:"gpus"`
 }
 

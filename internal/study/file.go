@@ -16,6 +16,7 @@ import (
 	"perflab/internal/deploy/render"
 	"perflab/internal/engine"
 	"perflab/internal/hardware"
+	"perflab/internal/price"
 	"perflab/internal/redact"
 	"perflab/internal/result"
 	"perflab/internal/tune"
@@ -68,7 +69,7 @@ type Hardware struct {
 
 	HostMemory float64 `yaml:"host_memory_gib,omitempty" json:"host_memory_gib,omitzero" jsonschema:"description=Memory of each machine in GiB. Configurations whose host_cache has no room there are then refused before a launch"`
 
-	Price result.Price `yaml:"price_per_hour,omitempty" json:"price_per_hour,omitzero" jsonschema:"description=What all of it costs an hour\\, with the currency: 98.32 USD. Reports then have the cost of a million tokens"`
+	Price price.Hourly `yaml:"price_per_hour,omitempty" json:"price_per_hour,omitzero" jsonschema:"description=What all of it costs an hour\\, with the currency: 98.32 USD. Reports then have the cost of a million tokens"`
 }
 
 // EngineUse is what a study says about an engine it uses.
