@@ -49,7 +49,7 @@ func (r *resolver) tiers() {
 	case "sglang":
 		r.sglangTiers()
 	case "trtllm":
-		size := r.float(HostCache, r.fileNumber(hostBytesKey)*float64(r.cmd.ranks())/gibibyte) // the file's own stays a rank's, whatever tp becomes
+		size := r.float(HostCache, r.fileNumber(hostBytesKey)*float64(ranksOf(r.cmd))/gibibyte) // the file's own stays a rank's, whatever tp becomes
 		if size > 0 {
 			r.host(size*gibibyte, Tier{WriteBack: true, Moves: true, Fetch: FetchBefore})
 		}
@@ -74,13 +74,13 @@ func (r *resolver) vllmTiers() {
 		}
 		return
 	}
-	c := r.cmd.connector()
+	c := connectorOf(r.cmd)
 	switch {
 	case c.Name == offloading && c.Extra.Bytes > 0:
 		r.host(c.Extra.Bytes, Tier{Chunk: c.Extra.BlockSize})
 	case c.Name == lmcacheInside:
 		chunk := max(1, int(r.envNumber("LMCACHE_CHUNK_SIZE", 256)))
-		ranks := float64(r.cmd.ranks())
+		ranks := float64(ranksOf(r.cmd))
 		if envOf(r.cmd.Env, "LMCACHE_LOCAL_CPU") != "False" {
 			r.host(r.envNumber("LMCACHE_MAX_LOCAL_CPU_SIZE", 5)*gibibyte*ranks, Tier{Chunk: chunk, Fetch: FetchBefore})
 		}
@@ -96,7 +96,7 @@ func (r *resolver) sglangTiers() {
 	if r.text(HostCache) != "" {
 		r.host(r.float(HostCache, 0)*1e9, t)
 	} else if r.text(HostCacheRatio) != "" || r.flag(hierarchical) {
-		r.host(r.float(HostCacheRatio, sglangHostRatio)*float64(max(0, r.cfg.KVPoolBytes()))*float64(r.cmd.ranks()), t)
+		r.host(r.float(HostCacheRatio, sglangHostRatio)*float64(max(0, r.cfg.KVPoolBytes()))*float64(ranksOf(r.cmd)), t)
 	}
 }
 
@@ -119,9 +119,9 @@ type connector struct {
 	} `json:"kv_connector_extra_config"`
 }
 
-// connector is the one that the command names; the zero value where it names none, or in a
+// connectorOf is the one that the command names; the zero value where it names none, or in a
 // form that is not read here.
-func (c Command) connector() (out connector) {
+func connectorOf(c Command) (out connector) {
 	if json.Unmarshal([]byte(c.Flag(transfer)), &out) != nil {
 		return connector{}
 	}
@@ -129,8 +129,8 @@ func (c Command) connector() (out connector) {
 }
 
 // tiered reports whether Resolve makes tiers of the command's connector.
-func (c Command) tiered() bool {
-	k := c.connector()
+func tiered(c Command) bool {
+	k := connectorOf(c)
 	return k.Name == offloading && k.Extra.Bytes > 0 || k.Name == lmcacheInside && envOf(c.Env, "LMCACHE_CONFIG_FILE") == "" && envOf(c.Env, "LMCACHE_REMOTE_URL") == ""
 }
 
@@ -147,8 +147,8 @@ func (r *resolver) envNumber(name string, otherwise float64) float64 {
 	return f
 }
 
-// ranks are the processes of a copy, each of which keeps its own part of a KV cache.
-func (c Command) ranks() int { return min(c.Count(TP), 1<<12) * min(c.Count(PP), 1<<12) }
+// ranksOf are the processes of a copy, each of which keeps its own part of a KV cache.
+func ranksOf(c Command) int { return min(c.Count(TP), 1<<12) * min(c.Count(PP), 1<<12) }
 
 // TierBlocks is how many blocks of the devices' KV cache a tier holds. Windows and states
 // are not counted: what is reused of a prompt are the blocks of its full attention.
@@ -224,11 +224,11 @@ func (s speller) hostArgs(p *Param, value string) ([]string, error) {
 			value = strconv.FormatFloat(size*1024, 'f', 0, 64)
 		}
 	case "sglang":
-		each := size / float64(s.ranks())
+		each := size / float64(ranksOf(s.Command))
 		if n := float64(int(each)); size <= 0 || n != each {
-			least := max(1, int(each)) * s.ranks()
+			least := max(1, int(each)) * ranksOf(s.Command)
 			return nil, &Rejection{Rule: "value", Log: "launch_server.py: error: argument --hicache-size: invalid int value: '" + strconv.FormatFloat(each, 'g', -1, 64) + "'",
-				Reason: fmt.Sprintf("%s %s is not a whole number of GB on each of %d ranks, as SGLang takes it: use %d or %d", HostCache, value, s.ranks(), least, least+s.ranks())}
+				Reason: fmt.Sprintf("%s %s is not a whole number of GB on each of %d ranks, as SGLang takes it: use %d or %d", HostCache, value, ranksOf(s.Command), least, least+ranksOf(s.Command))}
 		}
 		return []string{hierarchical, p.Flags[0], strconv.FormatFloat(each, 'f', 0, 64)}, nil
 	}
@@ -276,7 +276,7 @@ func (p *parser) hierarchy(each int) {
 		}
 	}
 	if c.Params[HostCache] != "" {
-		c.Params[HostCache] = strconv.Itoa(each * c.ranks())
+		c.Params[HostCache] = strconv.Itoa(each * ranksOf(*c))
 	}
 	if len(c.Params) == 0 {
 		c.Params = nil
@@ -284,10 +284,10 @@ func (p *parser) hierarchy(each int) {
 }
 
 // hostBytes is a size of the host cache as TensorRT-LLM's file has it: bytes of a rank.
-func (c Command) hostBytes(value string) (int, error) {
+func hostBytes(c Command, value string) (int, error) {
 	size, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
 	if err != nil || size < 0 || size >= 1<<22 {
 		return 0, fmt.Errorf("parameter %s=%q: not a number of GiB", HostCache, value)
 	}
-	return int(size*gibibyte/float64(c.ranks()) + 0.5), nil
+	return int(size*gibibyte/float64(ranksOf(c)) + 0.5), nil
 }

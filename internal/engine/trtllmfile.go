@@ -13,7 +13,7 @@ import (
 func trtllmPut(c Command, tree map[string]any, p *Param, value string) error {
 	switch p.Name {
 	case HostCache:
-		bytes, err := c.hostBytes(value)
+		bytes, err := hostBytes(c, value)
 		nested.Put(tree, p.Key, bytes)
 		return err
 	case Speculative:

@@ -12,7 +12,7 @@ import (
 func (c Command) Unmodelled() []string {
 	var flags []string
 	c.extras(func(d *Flag, _ []string) {
-		if d.Figures && !(d.Flag == transfer && c.tiered()) {
+		if d.Figures && !(d.Flag == transfer && tiered(c)) {
 			flags = append(flags, d.Flag)
 		}
 	})

@@ -298,14 +298,7 @@ func (c *Core) Step() (step *Step, ok bool) {
 	_, loads := c.sched.kv.tiers.due()
 	r := &c.result
 	r.Start, r.End = start, start
-	c.spare, c.ended = append(c.spare, c.ended...), c.ended[:0]
-	for _, p := range r.Progress {
-		if p.Done && p.s.phase == inRunning { // who ended preempted is still in the queue
-			c.ended = append(c.ended, p.s)
-		}
-	}
-	r.Progress, c.sched.preempted = r.Progress[:0], c.sched.preempted[:0]
-	r.Preempted = c.sched.preempted
+	c.forget(r)
 	c.countGap(start, loads)
 	c.now = start
 	if c.sched.kv.tiers != nil {
@@ -355,6 +348,18 @@ func (c *Core) Step() (step *Step, ok bool) {
 	c.occupy(length)
 	c.apply()
 	return r, true
+}
+
+// forget lets go of what the step before has told.
+func (c *Core) forget(r *Step) {
+	c.spare, c.ended = append(c.spare, c.ended...), c.ended[:0]
+	for _, p := range r.Progress {
+		if p.Done && p.s.phase == inRunning { // who ended preempted is still in the queue
+			c.ended = append(c.ended, p.s)
+		}
+	}
+	r.Progress, c.sched.preempted = r.Progress[:0], c.sched.preempted[:0]
+	r.Preempted = c.sched.preempted
 }
 
 // occupy counts what a step of this length held and kept waiting.

@@ -90,7 +90,7 @@ func (s *Study) options() candidate.Options {
 	engines, models := s.searchedNames()
 	o := candidate.Options{
 		Baseline: s.fullConfig(*s.Baseline), Label: s.Baseline.Label, Engines: engines, Models: models, Narrow: s.Space,
-		GPUs: s.Hardware.GPUs, Latency: s.forLatency(), Numerics: s.Accuracy != nil, Longest: s.longestRequest(), Shared: s.sharesPrefixes(), Unlaunched: s.Runtime.Kind == Predicted,
+		GPUs: s.Hardware.GPUs, Latency: s.forLatency(), Numerics: s.Accuracy != nil, Longest: s.longestRequest(), Shared: sharesPrefixes(s.Workloads), Unlaunched: s.Runtime.Kind == Predicted,
 		Resolve: func(c tune.Config) (engine.Command, engine.Config, error) {
 			k, err := s.Configure(c, Installed{})
 			return k.Command, k.Config, err
@@ -135,10 +135,8 @@ func (s *Study) forLatency() bool {
 }
 
 // sharesPrefixes reports whether prompts of a workload begin as earlier ones do.
-func (s *Study) sharesPrefixes() bool {
-	return slices.ContainsFunc(s.Workloads, func(w Workload) bool {
-		return w.SharesPrefixes()
-	})
+func sharesPrefixes(workloads []Workload) bool {
+	return slices.ContainsFunc(workloads, func(w Workload) bool { return w.SharesPrefixes() })
 }
 
 // longestRequest is the tokens of the longest request of all workloads; 0 where

@@ -21,7 +21,7 @@ import (
 func (w *Workload) Fingerprint() string {
 	h := sha256.New()
 	var b [33]byte
-	for r := range w.fingerprinted() {
+	for r := range fingerprinted(w) {
 		if w.Trees() {
 			h.Write(trees{w}.hashInput(r.Session - 1))
 		}
@@ -70,7 +70,7 @@ func (r Request) rest() []byte {
 
 // fingerprinted are the requests that a fingerprint covers: all, later turns
 // among them, or the first thousand of an endless or a very long workload.
-func (w *Workload) fingerprinted() iter.Seq[Request] {
+func fingerprinted(w *Workload) iter.Seq[Request] {
 	return func(yield func(Request) bool) {
 		n := 0
 		for r := range w.All() {

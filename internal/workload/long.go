@@ -117,7 +117,7 @@ func (l *long) peak(span time.Duration) int {
 }
 
 // longShard yields the requests of a shard.
-func (w *Workload) longShard(i, n int, yield func(Request) bool) {
+func longShard(w *Workload, i, n int, yield func(Request) bool) {
 	for k, at := range w.long.due() {
 		if k%n != i {
 			continue

@@ -23,7 +23,7 @@ func (w *Workload) Pieces(r Request, input []int) (prompt []reuse.Piece, answer 
 			recorded, _ := w.Recorded(r.Session - 1)
 			return append(prompt, recorded.Pieces(r.Turn)...), answer, true
 		}
-		return w.conversationPieces(prompt, t, r, input)
+		return t.pieces(prompt, w.spec.History, r, input)
 	}
 	src, i, _ := w.row(r.Index)
 	shared := 0
@@ -65,14 +65,14 @@ func (r Recorded) Pieces(turn int) []reuse.Piece {
 	return out
 }
 
-// conversationPieces are system text, questions and answers up to a turn.
-func (w *Workload) conversationPieces(prompt []reuse.Piece, t conversation, r Request, input []int) ([]reuse.Piece, reuse.Piece, bool) {
+// pieces are system text, questions and answers up to a turn.
+func (t conversation) pieces(prompt []reuse.Piece, history string, r Request, input []int) ([]reuse.Piece, reuse.Piece, bool) {
 	if len(input) <= r.Turn {
 		return nil, reuse.Piece{}, false
 	}
 	prompt = append(prompt, reuse.Piece{ID: reuse.Name("text "+t.system, 0), Tokens: t.head})
 	said := func(turn int) reuse.Piece {
-		if w.spec.History == historyAnswers {
+		if history == historyAnswers {
 			return reuse.Piece{ID: reuse.Name("text "+t.text(turn, true), 0), Tokens: t.turns[turn].answer}
 		}
 		p := reuse.Piece{ID: reuse.Name("answer "+strconv.Itoa(r.Session), int64(turn))}
@@ -87,7 +87,7 @@ func (w *Workload) conversationPieces(prompt []reuse.Piece, t conversation, r Re
 		}
 		prompt = append(prompt, reuse.Piece{ID: reuse.Name("text "+t.text(turn, false), 0), Tokens: t.turns[turn].question})
 	}
-	if w.spec.History == historyAnswers {
+	if history == historyAnswers {
 		return prompt, reuse.Piece{}, true
 	}
 	return prompt, said(r.Turn), true

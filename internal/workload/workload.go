@@ -113,7 +113,7 @@ func (w *Workload) Shard(i, n int) iter.Seq[Request] {
 	}
 	return func(yield func(Request) bool) {
 		if w.long != nil {
-			w.longShard(i, n, yield)
+			longShard(w, i, n, yield)
 			return
 		}
 		for k := i; w.supply != nil || k < len(w.due); k += n {

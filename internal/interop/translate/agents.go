@@ -19,8 +19,8 @@ func aiperfSessions() []row {
 	}
 }
 
-// agents reports whether the file has sessions of agents.
-func (d *draft) agents() bool { return d.facts["data"] != "" && agentForms[d.facts["format"]] }
+// ofAgents reports whether the file has sessions of agents.
+func ofAgents(d *draft) bool { return d.facts["data"] != "" && agentForms[d.facts["format"]] }
 
 // aiperfAgents says what is sent of recorded sessions.
 func (d *draft) aiperfAgents() {

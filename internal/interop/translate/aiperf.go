@@ -158,7 +158,7 @@ func finishAIPerf(d *draft) {
 		d.note("no --streaming", d.client.name+" then takes each answer in one piece; perflab always streams, and so measures TTFT and ITL")
 	}
 	d.aiperfRequest()
-	if d.agents() {
+	if ofAgents(d) {
 		d.aiperfAgents()
 		d.aiperfSessionLoad()
 	} else {
