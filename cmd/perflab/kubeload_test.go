@@ -119,8 +119,10 @@ func TestKubernetesAgents(t *testing.T) {
 		if !strings.Contains(out, "the start instant was past") && !strings.Contains(out, "before it was ready") {
 			break
 		}
-		if err := os.RemoveAll(filepath.Join(p.dir, "run")); err != nil {
-			t.Fatal(err)
+		for _, dir := range []string{"run", "run.tmp"} {
+			if err := os.RemoveAll(filepath.Join(p.dir, dir)); err != nil {
+				t.Fatal(err)
+			}
 		}
 		out, err = p.perflab(t, user, bench...)
 	}

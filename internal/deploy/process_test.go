@@ -381,14 +381,14 @@ func killedOwner(t *testing.T, s deploy.Spec, env ...string) (pids []int) {
 	t.Helper()
 	owner := startOwner(t, s, env...)
 	line, err := bufio.NewReader(owner.out).ReadString('\n')
-	pids = deploytest.PIDs(t, s.Dir)
-	if line != "started\n" || len(pids) != 3 {
-		t.Errorf("owner says %q (%v) with processes %v, want 3", line, err, pids)
-	}
-	for _, pid := range pids {
-		if !deploytest.Alive(pid) {
-			t.Errorf("process %d has ended before its owner", pid)
+	all := deploytest.PIDs(t, s.Dir)
+	for _, pid := range all { // those of a start whose port somebody else took meanwhile have ended, and it was made again
+		if deploytest.Alive(pid) {
+			pids = append(pids, pid)
 		}
+	}
+	if line != "started\n" || len(pids) != 3 {
+		t.Errorf("owner says %q (%v) with processes %v of %v, want 3", line, err, pids, all)
 	}
 	owner.kill()
 	return pids

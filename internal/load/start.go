@@ -21,8 +21,9 @@ func (e *LateStartError) Hint() string {
 
 // sampleLead is how long before a start instant that was given the first sample of
 // this process's use is taken, which takes some tenths of a millisecond: at the
-// instant itself it would delay the first requests.
-const sampleLead = 50 * time.Millisecond
+// instant itself it would delay the first requests. On a busy machine it waits for
+// its turn first, which has been some 90 ms.
+const sampleLead = 250 * time.Millisecond
 
 // ready takes the first sample of what this process uses and settles the start
 // instant: now, or the one that was given, which the dispatcher then waits for.
