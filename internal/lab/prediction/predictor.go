@@ -45,7 +45,8 @@ type Predictor struct {
 	mu          sync.Mutex                // guards what follows: a search predicts several configurations at once
 	loads       map[string]*predictedLoad // by workload
 	predictions map[string]map[string]float64
-	fell        map[string]bool // predictions of runs that fall behind their rate
+	turns       map[string]float64 // requests of a session, by workload whose load is searched
+	fell        map[string]bool    // predictions of runs that fall behind their rate
 }
 
 // predictedLoad is the part of a workload that predictions are of.
@@ -58,7 +59,7 @@ type predictedLoad struct {
 // New predicts for a study by a predictor of runs, until ctx ends, and tells of each configuration.
 func New(ctx context.Context, s *study.Study, by bench.Predictor, ranked func()) *Predictor {
 	return &Predictor{
-		study: s, ranked: ranked, by: by, loads: map[string]*predictedLoad{}, predictions: map[string]map[string]float64{}, fell: map[string]bool{},
+		study: s, ranked: ranked, by: by, loads: map[string]*predictedLoad{}, predictions: map[string]map[string]float64{}, turns: map[string]float64{}, fell: map[string]bool{},
 		ctx:     ctx,
 		stopped: func() bool { return ctx.Err() != nil },
 	}

@@ -8,11 +8,24 @@ import (
 	"perflab/internal/outcome"
 	"perflab/internal/result"
 	"perflab/internal/study"
+	"perflab/internal/workload"
 )
 
 // predictedSearchShare is the share of a search that is predicted with: an order of
 // configurations needs no narrow bracket.
 const predictedSearchShare = 0.25
+
+// turnsPerSession is bench.TurnsPerSession of a workload, which is opened once for all configurations.
+func (f *Predictor) turnsPerSession(name string, spec workload.Spec) float64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	turns, known := f.turns[name]
+	if !known {
+		turns = bench.TurnsPerSession(spec)
+		f.turns[name] = turns
+	}
+	return turns
+}
 
 // highest predicts a workload whose load is searched: the search itself, in virtual
 // time and under a part of the load. The figures are those at the edge, without a
@@ -21,7 +34,7 @@ func (f *Predictor) highest(pl study.Configuration, name string, s *study.LoadSe
 	slos := f.study.RunSLOs()
 	spec := f.study.WorkloadSpec(name, 0)
 	opt := s.Options(slos, predictedSearchShare)
-	opt.Turns = bench.TurnsPerSession(spec)
+	opt.Turns = f.turnsPerSession(name, spec)
 	plan := bench.NewFindMax(opt)
 	facts := &bench.SeriesFacts{}
 	for {
