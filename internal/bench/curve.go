@@ -116,7 +116,7 @@ func (s *Series) addToCurve(f *SeriesFacts, out *Outcome) error {
 		f.Curve = &mlperf.Curve{Profile: s.Bench.Spec.Rules, CMax: s.CMax}
 	}
 	var bad error
-	point, _ := CurvePoint(out.Header, out.Summary, func(yield func(result.Call) bool) {
+	point := curvePoint(out.Header, out.Summary, func(yield func(result.Call) bool) {
 		for c, err := range out.All() {
 			if bad = err; err != nil || !yield(c) {
 				return
@@ -127,8 +127,8 @@ func (s *Series) addToCurve(f *SeriesFacts, out *Outcome) error {
 	return bad
 }
 
-// CurvePoint is what the rules of MLPerf Endpoints look at of a run, and the distributions behind it.
-func CurvePoint(h result.Header, s result.Summary, calls iter.Seq[result.Call]) (mlperf.Point, mlperf.Distributions) {
+// curvePoint is what the rules of MLPerf Endpoints look at of a run.
+func curvePoint(h result.Header, s result.Summary, calls iter.Seq[result.Call]) mlperf.Point {
 	var spec Spec
 	_ = json.Unmarshal(h.Spec, &spec) // a header that was written by hand: the rules say what is missing
 	w := spec.Workload

@@ -318,8 +318,7 @@ func OpenSeries(dir string, percentiles ...float64) (f *SeriesFacts, damage []st
 		}
 		p.Judge(&Outcome{Header: r.Header, Summary: s, Pace: r.Pace}, f.SLOs, f.MaxErrors)
 		if f.Curve != nil {
-			point, _ := CurvePoint(r.Header, s, r.All())
-			f.Curve.Points = append(f.Curve.Points, point)
+			f.Curve.Points = append(f.Curve.Points, curvePoint(r.Header, s, r.All()))
 		}
 	}
 	if f.Curve != nil {

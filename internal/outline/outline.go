@@ -115,15 +115,3 @@ func appendTokens(out []uint32, text string, tok workload.Tokenizer) ([]uint32, 
 	}
 	return out, err
 }
-
-// mixed is a number for several, which differ unless they do, but for chance.
-func mixed(numbers ...uint64) uint64 {
-	h := uint64(len(numbers))
-	for _, n := range numbers { // the finaliser of splitmix64
-		h = (h ^ n) + 0x9e3779b97f4a7c15
-		h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
-		h = (h ^ h>>27) * 0x94d049bb133111eb
-		h ^= h >> 31
-	}
-	return h
-}

@@ -1,8 +1,10 @@
 package outline
 
 import (
+	"strconv"
 	"time"
 
+	"perflab/internal/reuse"
 	"perflab/internal/sim"
 	"perflab/internal/workload"
 )
@@ -64,9 +66,9 @@ func (w *talks) Ended(session, _ int, at time.Duration, ok bool) []sim.Job {
 
 // appendAnswer appends the tokens that stand for what a server said to a request, which no other prompt has.
 func appendAnswer(out []uint32, r workload.Request, n int) []uint32 {
-	h := mixed(uint64(r.Session), uint64(r.Turn))
+	name := reuse.Names("answer " + strconv.Itoa(r.Session) + " " + strconv.Itoa(r.Turn))
 	for i := range n {
-		out = append(out, uint32(mixed(h, uint64(i))))
+		out = append(out, uint32(name(int64(i))))
 	}
 	return out
 }

@@ -41,6 +41,16 @@ type Finding struct {
 	Text string `json:"text"`
 }
 
+// Findings collects the rules that are broken.
+type Findings []Finding
+
+// Add adds a rule, with a sentence, if it is broken.
+func (f *Findings) Add(broken bool, rule, format string, args ...any) {
+	if broken {
+		*f = append(*f, Finding{Rule: rule, Text: fmt.Sprintf(format, args...)})
+	}
+}
+
 // Outcome is what a run or a series is worth under a profile.
 type Outcome struct {
 	Profile string    `json:"profile"`

@@ -206,10 +206,13 @@ func (s *scene) events(of func(Request) bool) []event {
 		}
 	}
 	slices.SortStableFunc(all, func(a, b event) int {
-		if a.at == b.at && a.sent != b.sent {
-			return map[bool]int{true: 1, false: -1}[a.sent]
+		switch {
+		case a.at != b.at || a.sent == b.sent:
+			return cmp.Compare(a.at, b.at)
+		case a.sent:
+			return 1
 		}
-		return cmp.Compare(a.at, b.at)
+		return -1
 	})
 	return all
 }

@@ -12,7 +12,6 @@ package agentx
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"strings"
 	"time"
 
@@ -67,14 +66,10 @@ type Facts struct {
 
 // Judge holds a run against the rules.
 func Judge(f Facts) *profile.Outcome {
-	var broken []profile.Finding
-	add := func(is bool, rule, format string, args ...any) {
-		if is {
-			broken = append(broken, profile.Finding{Rule: rule, Text: fmt.Sprintf(format, args...)})
-		}
-	}
+	var broken profile.Findings
+	add := broken.Add
 	add(f.Simulated, "simulated", "SIMULATED: a simulator answered, no hardware was measured")
-	f.settings(add)
+	f.settings(&broken)
 	asked := f.Sent
 	share := func(n int) float64 { return float64(n) / float64(max(1, asked)) }
 	add(share(f.Overflows) > MostOverflows, "context_overflow_rate_exceeded", "the server had no room for %.1f %% of the requests: at most %g %% may be so", 100*share(f.Overflows), 100*MostOverflows)
@@ -96,7 +91,8 @@ func Foresee(s Settings) []profile.Finding {
 }
 
 // settings looks at what was asked for.
-func (f Facts) settings(add func(is bool, rule, format string, args ...any)) {
+func (f Facts) settings(broken *profile.Findings) {
+	add := broken.Add
 	add(f.Dataset != "agents", "require_loader", "the requests are of the data set %s: recorded sessions of agents are wanted", f.Dataset)
 	add(!ofCorpus(f.Path), "corpus", "%s is not known to be the benchmark's corpus: give its copy in the Hugging Face cache, a directory below datasets--%s", f.Path, strings.ReplaceAll(Corpora()[0], "/", "--"))
 	add(f.Arrival != "inf" || f.Steps != "" || f.Sessions == 0, "timing_mode", "sessions must begin as others end: give --max-concurrency, and no rate")

@@ -52,66 +52,60 @@ func (c Curve) AccuracyAt() []int {
 	return out
 }
 
-// findings collects what is broken.
-type findings struct{ list []profile.Finding }
-
-func (f *findings) add(broken bool, rule, format string, args ...any) {
-	if broken {
-		f.list = append(f.list, profile.Finding{Rule: rule, Text: fmt.Sprintf(format, args...)})
-	}
-}
+// findings are the rules that a curve breaks.
+type findings struct{ profile.Findings }
 
 // Check holds a curve against the rules.
 func Check(c Curve) *profile.Outcome {
 	var f findings
 	rules := RulesOf(c.Profile)
-	f.add(rules.Short, RuleShort, "the short form measures each point for seconds: it shows what a curve would look like, and is no submission")
-	f.add(slices.ContainsFunc(c.Points, func(p Point) bool { return p.Simulated }), RuleSimulated, "SIMULATED: a simulator answered, no hardware was measured")
+	f.Add(rules.Short, RuleShort, "the short form measures each point for seconds: it shows what a curve would look like, and is no submission")
+	f.Add(slices.ContainsFunc(c.Points, func(p Point) bool { return p.Simulated }), RuleSimulated, "SIMULATED: a simulator answered, no hardware was measured")
 	f.coverage(c)
 	for _, p := range c.Points {
 		f.point(p, rules)
 	}
 	f.consistent(c.Points)
-	return profile.Of(c.Profile, f.list, open(c))
+	return profile.Of(c.Profile, f.Findings, open(c))
 }
 
 // coverage looks at which concurrencies the curve has.
 func (f *findings) coverage(c Curve) {
 	n, all := len(c.Points), c.concurrencies()
-	f.add(n < LeastPoints, RulePointCount, "the curve has %d points: it needs %d at least", n, LeastPoints)
-	f.add(n > MostPoints, RulePointCap, "the curve has %d points: it may have %d at most", n, MostPoints)
-	f.add(c.CMax <= UltraLow, RuleCMax, "the highest supported concurrency (C_max) is %d: it must be above %d", c.CMax, UltraLow)
-	f.add(n == 0 || slices.Min(all) > UltraLow, RuleUltraLow, "no point has a concurrency of 1 to %d", UltraLow)
-	f.add(!slices.Contains(all, c.CMax), RuleOffline, "no point has the highest supported concurrency, %d, whose point is the Offline result too", c.CMax)
+	f.Add(n < LeastPoints, RulePointCount, "the curve has %d points: it needs %d at least", n, LeastPoints)
+	f.Add(n > MostPoints, RulePointCap, "the curve has %d points: it may have %d at most", n, MostPoints)
+	f.Add(c.CMax <= UltraLow, RuleCMax, "the highest supported concurrency (C_max) is %d: it must be above %d", c.CMax, UltraLow)
+	f.Add(n == 0 || slices.Min(all) > UltraLow, RuleUltraLow, "no point has a concurrency of 1 to %d", UltraLow)
+	f.Add(!slices.Contains(all, c.CMax), RuleOffline, "no point has the highest supported concurrency, %d, whose point is the Offline result too", c.CMax)
 	r, err := c.Regions()
 	if err != nil {
-		f.add(c.CMax > UltraLow, RuleRegions, "%v", err)
+		f.Add(c.CMax > UltraLow, RuleRegions, "%v", err)
 		return
 	}
 	for _, s := range []struct {
 		rule, name string
 		span       Span
 	}{{RuleLow, "low", r.Low}, {RuleMedium, "medium", r.Medium}, {RuleHigh, "high", r.High}} {
-		f.add(!slices.ContainsFunc(all, s.span.has), s.rule, "no point is in the region of %s concurrency, %s", s.name, s.span.Text())
+		f.Add(!slices.ContainsFunc(all, s.span.has), s.rule, "no point is in the region of %s concurrency, %s", s.name, s.span.Text())
 	}
 	for _, k := range all {
-		f.add(r.Of(k) == "", RuleInRange, "the concurrency %d lies beyond %d, a tenth above the highest supported one", k, r.Above.To)
+		f.Add(r.Of(k) == "", RuleInRange, "the concurrency %d lies beyond %d, a tenth above the highest supported one", k, r.Above.To)
 	}
 }
 
 // point looks at one run.
 func (f *findings) point(p Point, rules Rules) {
 	at := fmt.Sprintf("at concurrency %d", p.Concurrency)
-	f.add(!p.Closed, RuleLoad, "%s requests were sent at a rate: a point has a fixed concurrency", at)
-	f.add(p.Partial, RuleSound, "%s the run was stopped before its end", at)
-	f.add(p.Void != "", RuleSound, "%s the run is void: its verdict says why", at)
+	f.Add(!p.Closed, RuleLoad, "%s requests were sent at a rate: a point has a fixed concurrency", at)
+	f.Add(p.Partial, RuleSound, "%s the run was stopped before its end", at)
+	f.Add(p.Void != "", RuleSound, "%s the run is void: its verdict says why", at)
 	least := rules.Least(p.Concurrency).Seconds()
-	f.add(p.BasisS() < least, RuleDuration, "%s %.0f s of the %s were measured: %.0f s are wanted", at, p.BasisS(), p.Basis, least)
-	f.add(p.Completed < p.Pass || p.Pass == 0, RuleQueries, "%s %d queries were completed: a pass over the data set has %d", at, p.Completed, p.Pass)
-	f.add(p.Pass > 0 && p.Issued%p.Pass != 0, RulePasses, "%s %d queries were sent: that is no whole number of passes of %d", at, p.Issued, p.Pass)
-	f.add(!(p.TPOTP90 > 0), RuleTPOT, "%s no P90 of TPOT is known: no answer had tokens that came one after the other", at)
-	f.add(p.Warmups > 0, RuleWarmup, "%s %d requests warmed the server up, of which no log is kept", at, p.Warmups)
-	f.add(p.Cache != "unique", RuleCache, "%s prompts were not new to the server's prefix cache (--cache %s)", at, p.Cache)
+	f.Add(p.BasisS() < least, RuleDuration, "%s %.0f s of the %s were measured: %.0f s are wanted", at, p.BasisS(), p.Basis, least)
+	f.Add(p.Completed < p.Pass || p.Pass == 0, RuleQueries, "%s %d queries were completed: a pass over the data set has %d", at, p.Completed, p.Pass)
+	f.Add(p.Pass > 0 && p.Issued%p.Pass != 0, RulePasses, "%s %d queries were sent: that is no whole number of passes of %d", at, p.Issued, p.Pass)
+	f.Add(!(p.TPOTP90 > 0), RuleTPOT, "%s no P90 of TPOT is known: no answer had tokens that came one after the other", at)
+	f.Add(p.Warmups > 0, RuleWarmup, "%s %d requests warmed the server up, of which no log is kept", at, p.Warmups)
+	f.Add(p.Cache != "unique", RuleCache, "%s prompts were not new to the server's prefix cache (--cache %s)", at, p.Cache)
 }
 
 // consistent looks at what all points must have in common.
@@ -122,7 +116,7 @@ func (f *findings) consistent(points []Point) {
 	first := points[0]
 	for _, p := range points[1:] {
 		if p.Pass != first.Pass || p.Workload != first.Workload {
-			f.add(true, RuleDataset, "the points at %d and %d did not send the same data set", first.Concurrency, p.Concurrency)
+			f.Add(true, RuleDataset, "the points at %d and %d did not send the same data set", first.Concurrency, p.Concurrency)
 			break
 		}
 	}
@@ -132,7 +126,7 @@ func (f *findings) consistent(points []Point) {
 			unbound = append(unbound, fmt.Sprint(p.Seed))
 		}
 	}
-	f.add(len(unbound) > 0, RuleSeed, "samples were ordered by the seed %s, which is of no published set", strings.Join(unbound, ", "))
+	f.Add(len(unbound) > 0, RuleSeed, "samples were ordered by the seed %s, which is of no published set", strings.Join(unbound, ", "))
 }
 
 // SeedSetOf is the published set whose seed orders samples so.

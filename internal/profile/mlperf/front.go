@@ -1,6 +1,9 @@
 package mlperf
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // Step is a step of the front: up to this speed per user the system gives this throughput.
 type Step struct {
@@ -20,13 +23,7 @@ func Front(points []Point) []Step {
 		}
 	}
 	slices.SortFunc(all, func(a, b Step) int {
-		switch {
-		case a.TPSPerUser != b.TPSPerUser:
-			return map[bool]int{true: -1, false: 1}[a.TPSPerUser > b.TPSPerUser]
-		case a.SystemTPS > b.SystemTPS:
-			return -1
-		}
-		return 1
+		return cmp.Or(cmp.Compare(b.TPSPerUser, a.TPSPerUser), cmp.Compare(b.SystemTPS, a.SystemTPS))
 	})
 	var out []Step
 	for _, s := range all {

@@ -66,8 +66,8 @@ func TestProposed(t *testing.T) {
 				curve.Points = append(curve.Points, Point{Concurrency: c})
 			}
 			f.coverage(curve)
-			if len(f.list) > 0 || !slices.IsSorted(list) || len(slices.Compact(slices.Clone(list))) != len(list) {
-				t.Errorf("Propose(%d, %d) = %v breaks %v", cMax, cMin, list, f.list)
+			if len(f.Findings) > 0 || !slices.IsSorted(list) || len(slices.Compact(slices.Clone(list))) != len(list) {
+				t.Errorf("Propose(%d, %d) = %v breaks %v", cMax, cMin, list, f.Findings)
 			}
 			if at := curve.AccuracyAt(); len(at) != 4 || at[3] != cMax {
 				t.Errorf("accuracy of %v is wanted at %v", list, at)
@@ -218,21 +218,21 @@ func TestMeasure(t *testing.T) {
 	all := samples(12, func(p int) float64 { return []float64{0.4, 0.7, 1, 1}[min(p, 3)] })
 	all[130].OK = false
 	slices.Reverse(all)
-	p, d := Measure(Point{Pass: 50}, 400*time.Second, all)
+	p := Measure(Point{Pass: 50}, 400*time.Second, all)
 	if p.Issued != 600 || p.Completed != 599 || p.Basis != FromSteady || p.Steady.First != 2 || p.Steady.Last != 11 {
 		t.Fatalf("%+v", p)
 	}
-	if d.Output.Count != 499 || d.Output.Total != 49900 || math.Abs(p.SystemTPS-49900.0/499) > 1e-9 {
-		t.Errorf("system TPS %g of %+v", p.SystemTPS, d.Output)
+	if p.Of.Output.Count != 499 || p.Of.Output.Total != 49900 || math.Abs(p.SystemTPS-49900.0/499) > 1e-9 {
+		t.Errorf("system TPS %g of %+v", p.SystemTPS, p.Of.Output)
 	}
 	if math.Abs(p.TPOTP90-20.4) > 0.1 || math.Abs(p.TTFTP90-204) > 1 || math.Abs(p.TPSPerUser-1000/p.TPOTP90) > 1e-9 {
 		t.Errorf("%+v", p)
 	}
-	p, _ = Measure(Point{Pass: 5000}, time.Second, all)
+	p = Measure(Point{Pass: 5000}, time.Second, all)
 	if p.Basis != FromWhole || p.WholeS != 602 || math.Abs(p.SystemTPS-59900.0/602) > 1e-9 {
 		t.Errorf("a whole run: %+v", p)
 	}
-	if p, _ = Measure(Point{Pass: 5}, time.Second, nil); p.TPOTP90 != 0 || p.Issued != 0 {
+	if p = Measure(Point{Pass: 5}, time.Second, nil); p.TPOTP90 != 0 || p.Issued != 0 {
 		t.Errorf("nothing: %+v", p)
 	}
 }

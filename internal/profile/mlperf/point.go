@@ -29,6 +29,8 @@ type Point struct {
 	TPOTP90     float64 `json:"tpot_p90_ms,omitzero"`
 	TPSPerUser  float64 `json:"tps_per_user,omitzero"`
 
+	Of Distributions `json:"-"` // of the same samples, for a submission's files
+
 	Closed    bool   `json:"fixed_concurrency"`
 	Seed      uint64 `json:"seed"`
 	Warmups   int    `json:"warmup_requests,omitzero"`
@@ -87,7 +89,7 @@ func SampleOf(c *result.Call) Sample {
 
 // Measure computes a point's figures of its samples, in any order, which are given to it, and a pass over the data set. What
 // the caller knows of the run besides stays as it is. Figures are of the steady window where there is one.
-func Measure(p Point, least time.Duration, samples []Sample) (Point, Distributions) {
+func Measure(p Point, least time.Duration, samples []Sample) Point {
 	slices.SortStableFunc(samples, func(a, b Sample) int { return int(a.Sent - b.Sent) })
 	p.Issued, p.Completed = len(samples), 0
 	var last time.Duration
@@ -99,7 +101,7 @@ func Measure(p Point, least time.Duration, samples []Sample) (Point, Distributio
 	}
 	p.Basis = FromWhole
 	if len(samples) == 0 {
-		return p, Distributions{}
+		return p
 	}
 	p.WholeS = (last - samples[0].Sent).Seconds()
 	p.Steady = steadyOf(samples, p.Pass, least)
@@ -108,15 +110,15 @@ func Measure(p Point, least time.Duration, samples []Sample) (Point, Distributio
 		p.Basis, seconds = FromSteady, p.Steady.DurationS
 		within = samples[p.Steady.First*p.Pass : (p.Steady.Last+1)*p.Pass]
 	}
-	d := distributions(within)
+	p.Of = distributions(within)
 	if seconds > 0 {
-		p.SystemTPS = d.Output.Total / seconds
+		p.SystemTPS = p.Of.Output.Total / seconds
 	}
-	p.TTFTP90 = d.TTFT.Percentiles["90"] / 1e6
-	if p.TPOTP90 = d.TPOT.Percentiles["90"] / 1e6; p.TPOTP90 > 0 {
+	p.TTFTP90 = p.Of.TTFT.Percentiles["90"] / 1e6
+	if p.TPOTP90 = p.Of.TPOT.Percentiles["90"] / 1e6; p.TPOTP90 > 0 {
 		p.TPSPerUser = 1000 / p.TPOTP90
 	}
-	return p, d
+	return p
 }
 
 // distributions are those of samples that succeeded.

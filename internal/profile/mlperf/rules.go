@@ -60,23 +60,6 @@ func Datasets() []Dataset {
 	}
 }
 
-// Target is what a benchmark model must reach in accuracy.
-type Target struct {
-	Model   string // as a submission names it
-	Metric  string // in percent
-	Least   float64
-	Samples int // that must be asked
-}
-
-// Targets are the benchmark models with one answer a question, each with its first metric.
-func Targets() []Target {
-	return []Target{
-		{"deepseek-r1", "exact_match", 81.3582 * 0.99, 4388},
-		{"gpt-oss-120b", "exact_match", 83.13 * 0.99, 4395},
-		{"llama3_1-8b", "rouge1", 38.7792 * 0.99, 13368},
-	}
-}
-
 // Models are the names of the benchmark models of the round.
 func Models() []string {
 	return []string{"llama3_1-8b", "gpt-oss-120b", "deepseek-r1", "kimi-k3", "qwen3_6-35b-a3b", "deepseek-v4_1-flash"}
@@ -84,31 +67,29 @@ func Models() []string {
 
 // Names of rules. Those of MLCommons' checker have its names.
 const (
-	RulePointCount  = "point-count"
-	RulePointCap    = "point-cap"
-	RuleCMax        = "max-concurrency-declared"
-	RuleRegions     = "region-computation"
-	RuleInRange     = "concurrency-in-range"
-	RuleUltraLow    = "ultra-low-concurrency-coverage"
-	RuleLow         = "low-concurrency-coverage"
-	RuleMedium      = "med-concurrency-coverage"
-	RuleHigh        = "high-concurrency-coverage"
-	RuleOffline     = "offline-point-present"
-	RuleLoad        = "load-pattern"
-	RuleDuration    = "point-duration"
-	RuleQueries     = "min-query-count"
-	RulePasses      = "whole-passes"
-	RuleTPOT        = "metric-consistency-tpot-p90"
-	RuleDataset     = "config-consistency-dataset"
-	RuleWarmup      = "warmup-present"
-	RuleSeed        = "seed-set-membership"
-	RuleCache       = "kv-cache-salt"
-	RuleSound       = "run-sound"
-	RuleShort       = "short-form"
-	RuleSimulated   = "simulated"
-	RuleAccuracy    = "accuracy-coverage"
-	RuleSystem      = "system-description-valid"
-	RuleClient      = "reference-client"
-	RuleModel       = "model-name-valid"
-	RuleSteadyState = "steady-state-basis"
+	RulePointCount = "point-count"
+	RulePointCap   = "point-cap"
+	RuleCMax       = "max-concurrency-declared"
+	RuleRegions    = "region-computation"
+	RuleInRange    = "concurrency-in-range"
+	RuleUltraLow   = "ultra-low-concurrency-coverage"
+	RuleLow        = "low-concurrency-coverage"
+	RuleMedium     = "med-concurrency-coverage"
+	RuleHigh       = "high-concurrency-coverage"
+	RuleOffline    = "offline-point-present"
+	RuleLoad       = "load-pattern"
+	RuleDuration   = "point-duration"
+	RuleQueries    = "min-query-count"
+	RulePasses     = "whole-passes"
+	RuleTPOT       = "metric-consistency-tpot-p90"
+	RuleDataset    = "config-consistency-dataset"
+	RuleWarmup     = "warmup-present"
+	RuleSeed       = "seed-set-membership"
+	RuleCache      = "kv-cache-salt"
+	RuleSound      = "run-sound"
+	RuleShort      = "short-form"
+	RuleSimulated  = "simulated"
+	RuleAccuracy   = "accuracy-coverage"
+	RuleSystem     = "system-description-valid"
+	RuleClient     = "reference-client"
 )

@@ -17,7 +17,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -25,6 +24,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"perflab/internal/input"
 	"perflab/internal/profile/mlperf"
 )
 
@@ -70,9 +70,12 @@ var (
 	simple = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`) // a name that becomes a directory
 )
 
+// mostFile bounds what a submitter gives: results of a scorer may have every answer.
+const mostFile = 1 << 30
+
 // Read reads a description and checks that it says everything that it must.
 func Read(path string) (Description, error) {
-	b, err := os.ReadFile(path)
+	b, err := input.File(path, mostFile)
 	if err != nil {
 		return Description{}, fmt.Errorf("read the description of the submission: %w", err)
 	}
@@ -147,7 +150,7 @@ func (d Description) file(path string) string {
 
 // readJSON reads a file that the submitter gives, which must be one JSON object, or a list where list says so.
 func (d Description) readJSON(key, path string, to any) error {
-	b, err := os.ReadFile(d.file(path))
+	b, err := input.File(d.file(path), mostFile)
 	if err != nil {
 		return fmt.Errorf("%s: %w", key, err)
 	}

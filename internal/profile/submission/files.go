@@ -102,8 +102,8 @@ func (r Run) summary() ([]byte, error) {
 		issued = p.Steady.Samples
 	}
 	f := map[string]any{
-		"n_samples_issued": issued, "n_samples_completed": r.Of.Latency.Count, "n_samples_failed": issued - r.Of.Latency.Count,
-		"duration_ns": p.BasisS() * 1e9, "ttft": r.Of.TTFT, "tpot": r.Of.TPOT, "latency": r.Of.Latency, "output_sequence_lengths": r.Of.Output,
+		"n_samples_issued": issued, "n_samples_completed": r.Point.Of.Latency.Count, "n_samples_failed": issued - r.Point.Of.Latency.Count,
+		"duration_ns": p.BasisS() * 1e9, "ttft": r.Point.Of.TTFT, "tpot": r.Point.Of.TPOT, "latency": r.Point.Of.Latency, "output_sequence_lengths": r.Point.Of.Output,
 		"figures_of": p.Basis, "client": "perflab " + r.Header.Version,
 	}
 	for name, v := range map[string]float64{"system_tps": p.SystemTPS, "tps_per_user": p.TPSPerUser, "ttft_p90_ms": p.TTFTP90, "tpot_p90_ms": p.TPOTP90} {

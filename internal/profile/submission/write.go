@@ -63,8 +63,8 @@ func (c *Curve) notes(d Description) (notes []string) {
 		if set := d.seeds(); r.Point.Seed != set.Sample {
 			notes = append(notes, fmt.Sprintf("%s: at concurrency %d samples were ordered by the seed %d, and the set %s has %d", mlperf.RuleSeed, r.Point.Concurrency, r.Point.Seed, set.ID, set.Sample))
 		}
-		if i >= 0 && r.Of.Latency.Count < mlperf.Datasets()[i].Samples {
-			notes = append(notes, fmt.Sprintf("%s: at concurrency %d %d queries were completed, and %s wants %d", mlperf.RuleQueries, r.Point.Concurrency, r.Of.Latency.Count, d.Dataset.ID, mlperf.Datasets()[i].Samples))
+		if i >= 0 && r.Point.Of.Latency.Count < mlperf.Datasets()[i].Samples {
+			notes = append(notes, fmt.Sprintf("%s: at concurrency %d %d queries were completed, and %s wants %d", mlperf.RuleQueries, r.Point.Concurrency, r.Point.Of.Latency.Count, d.Dataset.ID, mlperf.Datasets()[i].Samples))
 		}
 	}
 	return append(notes, mlperf.RuleClient+": a submission has to be measured by MLCommons' own client, which perflab is not: these files show what it would hand in")
