@@ -53,30 +53,25 @@ func (m *moves) hostCache(why string) {
 	if err != nil || !settable(e, engine.HostCache) {
 		return
 	}
-	have, _ := strconv.ParseFloat(m.p.value(engine.HostCache), 64)
-	if have < 0 {
-		return // no limit
-	}
 	p, _ := e.Param(engine.HostCache)
 	values, narrowed := m.f.narrow(engine.HostCache)
 	if !narrowed {
 		values = p.Ladder
 	}
-	var larger []float64
-	for _, text := range values {
-		if v, err := strconv.ParseFloat(text, 64); err == nil && v > have {
-			larger = append(larger, v)
-		}
+	var sizes []float64
+	for _, text := range larger(values, m.p.value(engine.HostCache)) {
+		v, _ := strconv.ParseFloat(text, 64) // it is one
+		sizes = append(sizes, v)
 	}
 	ranks := max(1, m.p.cfg.TP*m.p.cfg.PP)
 	want := 2 * float64(max(0, m.p.cfg.KVPoolBytes())) * float64(ranks) / (1 << 30)
-	slices.SortFunc(larger, func(a, b float64) int {
+	slices.SortFunc(sizes, func(a, b float64) int {
 		if (a < want) != (b < want) { // too little is better than nothing, and comes after all that is enough
 			return cmp.Compare(b, a)
 		}
 		return cmp.Compare(math.Abs(a-want), math.Abs(b-want))
 	})
-	for _, v := range larger {
+	for _, v := range sizes {
 		begun := len(m.out)
 		m.try(tune.Config{engine.HostCache: decimal(v)}, why+": a host cache keeps what the devices give up")
 		if len(m.out) > begun {

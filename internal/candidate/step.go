@@ -146,7 +146,7 @@ func (s *steps) ladders() {
 }
 
 // larger are the rungs of a ladder above a value: more of what costs nothing but memory.
-func (s *steps) larger(ladder []string, have string) (out []string) {
+func larger(ladder []string, have string) (out []string) {
 	x, _ := strconv.ParseFloat(have, 64)
 	for _, text := range ladder {
 		if v, err := strconv.ParseFloat(text, 64); err == nil && v > x && x >= 0 { // below 0 there is no limit
@@ -239,7 +239,7 @@ func (s *steps) around(e *engine.Engine, p *engine.Param) []string {
 		return p.Ladder
 	case engine.HostCache, engine.CacheReuse:
 		if s.f.o.Shared {
-			return s.larger(p.Ladder, have)
+			return larger(p.Ladder, have)
 		}
 	case engine.MoEBackend:
 		if s.f.o.Numerics && s.p.cfg.Model.MoE != nil {

@@ -2,10 +2,8 @@ package record
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -15,6 +13,7 @@ import (
 
 	"perflab/internal/durable"
 	"perflab/internal/input"
+	"perflab/internal/jsonl"
 	"perflab/internal/workload/agents"
 	"perflab/internal/workload/blocktrace"
 )
@@ -91,28 +90,21 @@ func Read(path string) ([]blocktrace.Row, error) {
 		return nil, fmt.Errorf("read the recording: %w", err)
 	}
 	defer f.Close()
-	in := bufio.NewReaderSize(input.Lines(f, "the recording", maxBody), 1<<20)
 	var rows []blocktrace.Row
-	for n := 1; ; n++ {
-		line, err := in.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			return rows, nil
-		}
+	for r, err := range jsonl.Read(input.Lines(f, "the recording", maxBody), "a request of a recording", readRow) {
 		if err != nil {
-			return nil, fmt.Errorf("read %s: %w", path, err)
-		}
-		if line = bytes.TrimSpace(line); len(line) == 0 {
-			continue
-		}
-		var r blocktrace.Row
-		if err := json.Unmarshal(line, &r); err != nil {
-			return nil, fmt.Errorf("%s, line %d: %w", path, n, err)
-		}
-		if err := r.Check(); err != nil {
-			return nil, fmt.Errorf("%s, line %d: %w", path, n, err)
+			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 		rows = append(rows, r)
 	}
+	return rows, nil
+}
+
+func readRow(line []byte, r *blocktrace.Row) error {
+	if err := json.Unmarshal(line, r); err != nil {
+		return err
+	}
+	return r.Check()
 }
 
 // Converted is what sessions were made of.
