@@ -6,6 +6,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"maps"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -415,6 +416,25 @@ func TestPortTaken(t *testing.T) {
 		t.Error(err)
 	}
 	deploytest.NothingLeft(t, s, 2)
+}
+
+// TestLaterProcessCannotBegin: where a process cannot be let begin while another of its pod runs, the
+// start says so, and not that the other's pod was deleted by perflab's own hand.
+func TestLaterProcessCannotBegin(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	s := deploytest.Pools(t)
+	p.FailWith(func(r *http.Request) (int, string) {
+		if strings.HasSuffix(r.URL.Path, "/exec") && strings.HasPrefix(r.URL.Query().Get("container"), "decode") {
+			return http.StatusForbidden, "exec is not for everybody"
+		}
+		return 0, ""
+	})
+	_, err := p.runtime(t).Start(t.Context(), s)
+	if err == nil || !strings.Contains(err.Error(), "exec is not for everybody") || strings.Contains(err.Error(), "deleted") {
+		t.Errorf("start: %v", err)
+	}
+	deploytest.NothingLeft(t, s, 1)
 }
 
 // TestSlowPull: the pull of an image is told, and takes none of the time that a start has.

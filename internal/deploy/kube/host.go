@@ -129,6 +129,9 @@ func (h *host) Spawn(ctx context.Context, j deploy.Job) (_ deploy.Running, err e
 	defer func() {
 		if err != nil {
 			err = orCause(ctx, err)
+			if _, others := h.running(); others {
+				return // whoever stops them ends the launch, and the reason of the end is this one
+			}
 			if left := l.end(nil); left != nil {
 				err = errors.Join(err, left)
 			}
@@ -148,7 +151,8 @@ func (h *host) Spawn(ctx context.Context, j deploy.Job) (_ deploy.Running, err e
 	p.begin(log)
 	if g.gated {
 		if err := p.open(ctx, render.Gate(p.container)); err != nil {
-			return nil, errors.Join(err, p.Stop(0, nil))
+			p.leave()
+			return nil, err
 		}
 	}
 	h.mu.Lock()

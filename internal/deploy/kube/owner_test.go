@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -242,6 +243,7 @@ func TestFlaky(t *testing.T) {
 	s := deploytest.Spec(t, deploytest.Ready)
 	s.Timeout *= 3
 	d := deploytest.Start(t, r, s)
+	awaitText(t, filepath.Join(s.Dir, "replica-0.log"), deploytest.Hello) // which may take some tries, and a stop takes the pod
 	if err := d.Stop(t.Context()); err != nil {
 		t.Error(err)
 	}

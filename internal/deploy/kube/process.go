@@ -159,8 +159,13 @@ func (p *process) Stop(_ time.Duration, hurry <-chan struct{}) error {
 		p.stop() // nobody will say how it ended
 	}
 	<-p.exited
+	p.leave()
+	return err
+}
+
+// leave follows the container no further.
+func (p *process) leave() {
 	p.stop()
 	p.watch.Wait()
 	p.reach.close()
-	return err
 }

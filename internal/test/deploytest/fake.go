@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -26,7 +27,7 @@ type Behaviour string
 // Behaviours of fake engines.
 const (
 	Ready    Behaviour = "ready"    // answers 503 for a moment, then 200; /die ends it
-	Never    Behaviour = "never"    // answers 503 for ever; says AskedLine when it is first asked
+	Never    Behaviour = "never"    // answers 503 for ever; says AskedLine when perflab first asks it
 	Refuse   Behaviour = "refuse"   // prints a signature and exits with status 1
 	Busy     Behaviour = "busy"     // says that another process holds the device, and exits with status 1
 	Usage    Behaviour = "usage"    // prints a usage error and exits with status 2
@@ -254,14 +255,17 @@ func squat() error {
 	return http.Serve(l, http.NotFoundHandler())
 }
 
+// kubeletAgent begins the user agent of a kubelet's probes, which ask before perflab does.
+const kubeletAgent = "kube-probe/"
+
 // serve answers on the port of the command line.
 func serve(b Behaviour, pids string) error {
 	const loading = 30 * time.Millisecond
 	started := time.Now()
 	var asked sync.Once
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) {
-		if b == Never {
+	mux.HandleFunc("GET /health", func(w http.ResponseWriter, r *http.Request) {
+		if b == Never && !strings.HasPrefix(r.UserAgent(), kubeletAgent) {
 			asked.Do(func() { fmt.Println(AskedLine) })
 		}
 		if b == Never || time.Since(started) < loading {

@@ -146,6 +146,7 @@ func tryHTTP(ctx context.Context, get *corev1.HTTPGetAction, port int) error {
 	if err != nil {
 		return err
 	}
+	r.Header.Set("User-Agent", "kube-probe/kubetest")
 	for _, h := range get.HTTPHeaders {
 		r.Header.Set(h.Name, h.Value)
 	}
