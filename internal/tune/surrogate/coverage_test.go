@@ -1,0 +1,33 @@
+package surrogate
+
+import "testing"
+
+// TestCoverage: what has run by itself and what together, and what that counts.
+func TestCoverage(t *testing.T) {
+	point := func(engine, model, seqs string) Point {
+		return Point{At: []Coordinate{{Value: engine}, {Value: model}, {Value: seqs, Ordered: true}}}
+	}
+	for _, c := range []struct {
+		name  string
+		alone bool
+		of    Point
+		fresh float64
+		first bool
+	}{
+		{"ran", false, point("a", "x", "1"), 0, false},
+		{"a choice that ran with others", false, point("a", "y", "1"), 1.5, false},
+		{"the two choices alone did not run together", false, point("a", "y", "2"), 1, false},
+		{"another number", false, point("a", "x", "4"), 0.5 + 0.5, false},
+		{"another choice", false, point("c", "x", "1"), 1 + 0.5, true},
+		{"alone: each ran", true, point("a", "y", "2"), 0, false},
+		{"alone: another number and choice", true, point("c", "x", "4"), 1.5, true},
+	} {
+		k := Coverage{Alone: c.alone}
+		k.Add(point("a", "x", "1"))
+		k.Add(point("b", "y", "2"))
+		k.Add(point("a", "z", "2"))
+		if got := k.Fresh(c.of); got != c.fresh || k.First(c.of) != c.first {
+			t.Errorf("%s: %v, first %v, want %v and %v", c.name, got, k.First(c.of), c.fresh, c.first)
+		}
+	}
+}
