@@ -102,7 +102,7 @@ func (c conclusion) verdict(r Result) Finding {
 		return Finding{Kind: NothingMeasured, Against: theBaseline.candidate, Cause: c.note(c.base[0])}
 	case k == nil && !c.based():
 		f := Finding{Kind: NothingAcceptable, Cause: c.note(c.base[0])}
-		if alone := c.confirmable(); len(alone) > 0 { // with nothing to be held against
+		if alone := confirmable(c.model).all; len(alone) > 0 { // with nothing to be held against
 			f.Name = alone[0].trial.name
 		}
 		return f

@@ -150,17 +150,19 @@ func (s *raceState) launchOdd(k *confirmation) {
 	}
 }
 
-// plan is who is confirmed, and in how many rounds at most: a second configuration
-// only where it may be the better one, since each costs as many launches as would tell
-// more of the first.
+// plan is who is confirmed, and in how many rounds: a second configuration only where it may be the
+// better one, since each costs as many launches as would tell more of the first.
 func (s *raceState) plan() *confirmation {
 	k := &confirmation{model: s.model, least: s.options.Rounds}
 	if s.based() {
 		k.finalists = append(k.finalists, newFinalist(theBaseline.candidate, theBaseline, s.baseConfig()))
 	}
-	all, left := s.confirmable(), s.left()
-	for _, st := range all {
-		if len(k.finalists) >= 2 && (len(k.finalists) == 3 || k.based() && !s.rivals(st, all[0]) || (len(k.finalists)+1)*k.least > left) {
+	line, left, lost := confirmable(s.model), s.left(), 0
+	if line.sure() {
+		k.least, lost = fewest, 1
+	}
+	for _, st := range line.all {
+		if len(k.finalists) >= 2 && (len(k.finalists) == 3 || k.based() && !line.rivals(st) || (len(k.finalists)+1)*k.least+lost > left) {
 			break
 		}
 		k.finalists = append(k.finalists, newFinalist(st.trial.name, st.trial.origin, st.trial.Config))
@@ -170,66 +172,12 @@ func (s *raceState) plan() *confirmation {
 	return k
 }
 
-// rivals reports whether a standing may well be better than the first one.
-func (s *launcher) rivals(st, first standing) bool {
-	if st.score.class != first.score.class || st.score.miss != first.score.miss {
-		return false
-	}
-	return stat.NormalCDF((st.mean-first.mean-math.Log1p(s.objective.MinGain)/2)/math.Hypot(st.sd, first.sd)) > rivalry
-}
-
-// confirmable are what may be confirmed: what is thought best, then what was measured best,
-// should the two differ, then the rest in order.
-func (s *launcher) confirmable() []standing {
-	all := slices.DeleteFunc(s.standings(), func(st standing) bool { return s.isBase(st.trial.Config) || s.failedGuard(st.trial.Config) })
-	measured := func(st standing) float64 {
-		if st.score.class != all[0].score.class || st.score.miss != all[0].score.miss {
-			return math.Inf(-1)
-		}
-		if ratio := s.ratio(st.trial.Config, st.trial.Share); ratio != nil {
-			return ratio.Value
-		}
-		return math.Inf(-1)
-	}
-	best := 0
-	for i := range all {
-		if measured(all[i]) > measured(all[best]) {
-			best = i
-		}
-	}
-	if best > 1 {
-		st := all[best]
-		copy(all[2:best+1], all[1:best])
-		all[1] = st
-	}
-	return s.simplest(all)
-}
-
-// simplest puts what has fewer settings first, of those between which and the first there is
-// less than half of what matters.
-func (s *launcher) simplest(all []standing) []standing {
-	if len(all) == 0 {
-		return all
-	}
-	best := 0
-	for i, st := range all {
-		like := st.score.class == all[0].score.class && st.score.miss == all[0].score.miss && st.mean > all[0].mean-math.Log1p(s.objective.MinGain)/2
-		if like && s.search.Settings(st.trial.Config) < s.search.Settings(all[best].trial.Config) {
-			best = i
-		}
-	}
-	st := all[best]
-	copy(all[1:best+1], all[:best])
-	all[0] = st
-	return all
-}
-
 // replace puts the next best in the place of what could not be launched again.
 func (s *raceState) replace(k *confirmation) {
 	if !k.based() || k.baseline().out || slices.ContainsFunc(k.others(), func(f *finalist) bool { return !f.out || len(f.rounds) >= fewest }) {
 		return
 	}
-	for _, st := range s.confirmable() {
+	for _, st := range confirmable(s.model).all {
 		if k.find(st.trial.Config) == nil && s.left() >= 2*fewest {
 			f := newFinalist(st.trial.name, st.trial.origin, st.trial.Config)
 			f.began = k.rounds
@@ -669,6 +617,9 @@ func (m *model) searching() int {
 			}
 			most := min(int(share*float64(total)/2), mostRounds*m.options.Rounds)
 			level := stat.SequentialConfidence(m.options.Rounds, most, most, Confidence)
+			if n := confirmable(m).launches(); n != 2*m.options.Rounds {
+				return m.left() - n - max(0, m.kept(total, 0)-1) // n has one that is lost
+			}
 			rounds = max(m.options.Rounds, min(stat.LaunchesFor(m.launchSpread(), gain, level, usualPower), most))
 		}
 	}

@@ -218,6 +218,51 @@ func TestConfirmationStops(t *testing.T) {
 	}
 }
 
+// TestConfirmationOfASureGain: a gain far above the noise is confirmed in two rounds, and the launches of a
+// third go to the second best, where that may be the better one. One lost launch leaves enough.
+func TestConfirmationOfASureGain(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name     string
+		gain     float64
+		arms     int
+		lost     int // the launch of the confirmation that is lost; 0: none
+		launches [3]int
+	}{
+		{"alone", 2, 1, 0, [3]int{2, 2}},
+		{"two alike", 2, 2, 0, [3]int{2, 2, 2}},
+		{"two alike, one launch lost", 2, 2, 4, [3]int{2, 2, 2}},
+		{"small", 0.05, 1, 0, [3]int{3, 3}},
+	} {
+		a, err := NewRace(duel{world(1), c.arms}.space(), nil, raceSpace(), up, Budget{Trials: 25}, RaceOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		evaluate, confirming := trialOf{gain: c.gain, noise: 0.002}.evaluate(3), 0
+		asked, r := playRace(t, a, func(ctx context.Context, p Proposal) (Observation, error) {
+			if p.Pass > 0 {
+				if confirming++; confirming == c.lost {
+					return Observation{Status: Failed, Reason: "no node", Seconds: 10}, nil
+				}
+			}
+			return evaluate(ctx, p)
+		})
+		var got [3]int
+		for i, p := range asked {
+			arm, err := strconv.Atoi(p.Config["arm"])
+			if err != nil {
+				arm = -1
+			}
+			if p.Pass > 0 && a.state.trials[i].measured() {
+				got[arm+1]++
+			}
+		}
+		if got != c.launches || r.Verdict.Kind != ShownBetter {
+			t.Errorf("%s: launches of baseline and others %v, want %v; %v", c.name, got, c.launches, r.Verdict.Kind)
+		}
+	}
+}
+
 // TestConfirmationReplaces: where what led cannot be launched again, the next best is
 // confirmed.
 func TestConfirmationReplaces(t *testing.T) {

@@ -46,7 +46,7 @@ const surelyIdle = 0.5
 func (s *raceState) simplify() {
 	s.settle() // what is under way may lead
 	lead := s.leader()
-	if lead == nil || lead.score.class != meeting || s.isBase(lead.trial.Config) || s.left() <= 2*s.options.Rounds {
+	if lead == nil || lead.score.class != meeting || s.isBase(lead.trial.Config) || s.left() <= confirmable(s.model).launches() {
 		return
 	}
 	without := Change{Set: Config{}}

@@ -1,0 +1,103 @@
+package tune
+
+import (
+	"math"
+	"slices"
+
+	"perflab/internal/stat"
+)
+
+// lineup is what may be confirmed, in order.
+type lineup struct {
+	*model
+	all []standing
+}
+
+// keepsAs reports whether two keep the bounds alike.
+func (st standing) keepsAs(o standing) bool {
+	return st.score.class == o.score.class && st.score.miss == o.score.miss
+}
+
+// confirmable are what is thought best, then what was measured best, should the two differ, then the
+// rest in order.
+func confirmable(m *model) lineup {
+	all := slices.DeleteFunc(m.standings(), func(st standing) bool { return m.isBase(st.trial.Config) || m.failedGuard(st.trial.Config) })
+	measured := func(st standing) float64 {
+		if ratio := m.ratio(st.trial.Config, st.trial.Share); ratio != nil && st.keepsAs(all[0]) {
+			return ratio.Value
+		}
+		return math.Inf(-1)
+	}
+	best := 0
+	for i := range all {
+		if measured(all[i]) > measured(all[best]) {
+			best = i
+		}
+	}
+	if best > 1 {
+		raise(all[1:], best-1)
+	}
+	l := lineup{m, all}
+	l.simplify()
+	return l
+}
+
+// simplify puts what has fewer settings first, of those between which and the first there is less
+// than half of what matters.
+func (l lineup) simplify() {
+	best := 0
+	for i, st := range l.all {
+		first := l.all[0]
+		like := st.keepsAs(first) && st.mean > first.mean-math.Log1p(l.objective.MinGain)/2
+		if like && l.search.Settings(st.trial.Config) < l.search.Settings(l.all[best].trial.Config) {
+			best = i
+		}
+	}
+	raise(l.all, best)
+}
+
+// raise puts one of some standings before the others.
+func raise(all []standing, i int) {
+	if i > 0 {
+		st := all[i]
+		copy(all[1:i+1], all[:i])
+		all[0] = st
+	}
+}
+
+// rivals reports whether a standing may well be better than the first one.
+func (l lineup) rivals(st standing) bool {
+	first := l.all[0]
+	return st.keepsAs(first) && stat.NormalCDF((st.mean-first.mean-math.Log1p(l.objective.MinGain)/2)/math.Hypot(st.sd, first.sd)) > rivalry
+}
+
+// The power with which two rounds show a gain that is sure, and how many times the noise may be what
+// is known of it before the confirmation.
+const (
+	surePower    = 0.97
+	unsureSpread = 1.6
+)
+
+// sure reports whether the gain of the first is so far above the noise that two rounds show it almost
+// surely: then the launches of a third tell more of the next best.
+func (l lineup) sure() bool {
+	if len(l.all) == 0 || !l.based() || l.asked.Rounds != 0 || l.options.Rounds == fewest || l.all[0].score.class != meeting {
+		return false
+	}
+	looks := min(max(fewest, l.left()/2), mostRounds*fewest)
+	level := stat.SequentialConfidence(fewest, looks, fewest, 1-(1-Confidence)/2)
+	return stat.LaunchesFor(unsureSpread*l.launchSpread(), l.toShow(&l.all[0]), level, surePower) <= fewest
+}
+
+// launches are what the confirmation takes at least: the rounds of a pair. Of a gain that is sure they are two
+// rounds, of three where the second may be the better one, and a launch more: where one of so few is lost, the
+// rest show nothing.
+func (l lineup) launches() int {
+	switch {
+	case !l.sure():
+		return 2 * l.options.Rounds
+	case len(l.all) > 1 && l.rivals(l.all[1]):
+		return 3*fewest + 1
+	}
+	return 2*fewest + 1
+}
