@@ -159,7 +159,7 @@ func (s *raceState) plan() *confirmation {
 	}
 	line, left, lost := confirmable(s.model), s.left(), 0
 	if line.sure() {
-		k.least, lost = fewest, 1
+		k.least, lost = fewest, spareOfSure
 	}
 	for _, st := range line.all {
 		if len(k.finalists) >= 2 && (len(k.finalists) == 3 || k.based() && !line.rivals(st) || (len(k.finalists)+1)*k.least+lost > left) {
@@ -250,7 +250,7 @@ func (k *confirmation) dropBehind() {
 		return
 	}
 	a, b := racing[0], racing[1]
-	if x, y := k.score(a), k.score(b); x.class != y.class || x.miss != y.miss {
+	if x, y := k.score(a), k.score(b); !x.keepsAs(y) {
 		if k.rounds >= k.least {
 			a.out, b.out = k.bounds.prefer(y, x), k.bounds.prefer(x, y)
 		}
@@ -290,7 +290,7 @@ func (k *confirmation) ahead(of []*finalist) *finalist {
 	best := of[0]
 	for _, f := range of[1:] {
 		x, y := k.score(f), k.score(best)
-		if x.class != y.class || x.miss != y.miss {
+		if !x.keepsAs(y) {
 			if k.bounds.prefer(x, y) {
 				best = f
 			}
@@ -545,7 +545,7 @@ func (k *confirmation) beatsBaseline(f *finalist) bool {
 // preferred reports whether a goes before b, which beats the baseline too.
 func (k *confirmation) preferred(a, b *finalist) bool {
 	x, y := k.score(a), k.score(b)
-	if x.class != y.class || x.class == missing && x.miss != y.miss {
+	if !x.keepsAs(y) {
 		return k.bounds.prefer(x, y)
 	}
 	d, err := k.compareAlone(a, b)
@@ -611,15 +611,15 @@ func (m *model) searching() int {
 		case lead.score.class == missing:
 			return m.left() - 2*m.options.Rounds
 		case lead.score.class == meeting && gain > math.Log1p(m.objective.MinGain):
+			if line := confirmable(m); line.sure() {
+				return m.left() - line.launches() - reducing(total, m.options.Rounds)
+			}
 			share := MostKept
 			if total < smallBudget {
 				share = keptOfSmall
 			}
 			most := min(int(share*float64(total)/2), mostRounds*m.options.Rounds)
 			level := stat.SequentialConfidence(m.options.Rounds, most, most, Confidence)
-			if n := confirmable(m).launches(); n != 2*m.options.Rounds {
-				return m.left() - n - max(0, m.kept(total, 0)-1) // n has one that is lost
-			}
 			rounds = max(m.options.Rounds, min(stat.LaunchesFor(m.launchSpread(), gain, level, usualPower), most))
 		}
 	}

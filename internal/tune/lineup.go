@@ -13,17 +13,15 @@ type lineup struct {
 	all []standing
 }
 
-// keepsAs reports whether two keep the bounds alike.
-func (st standing) keepsAs(o standing) bool {
-	return st.score.class == o.score.class && st.score.miss == o.score.miss
-}
-
 // confirmable are what is thought best, then what was measured best, should the two differ, then the
 // rest in order.
 func confirmable(m *model) lineup {
 	all := slices.DeleteFunc(m.standings(), func(st standing) bool { return m.isBase(st.trial.Config) || m.failedGuard(st.trial.Config) })
 	measured := func(st standing) float64 {
-		if ratio := m.ratio(st.trial.Config, st.trial.Share); ratio != nil && st.keepsAs(all[0]) {
+		if !st.score.keepsAs(all[0].score) {
+			return math.Inf(-1)
+		}
+		if ratio := m.ratio(st.trial.Config, st.trial.Share); ratio != nil {
 			return ratio.Value
 		}
 		return math.Inf(-1)
@@ -48,7 +46,7 @@ func (l lineup) simplify() {
 	best := 0
 	for i, st := range l.all {
 		first := l.all[0]
-		like := st.keepsAs(first) && st.mean > first.mean-math.Log1p(l.objective.MinGain)/2
+		like := st.score.keepsAs(first.score) && st.mean > first.mean-math.Log1p(l.objective.MinGain)/2
 		if like && l.search.Settings(st.trial.Config) < l.search.Settings(l.all[best].trial.Config) {
 			best = i
 		}
@@ -68,14 +66,16 @@ func raise(all []standing, i int) {
 // rivals reports whether a standing may well be better than the first one.
 func (l lineup) rivals(st standing) bool {
 	first := l.all[0]
-	return st.keepsAs(first) && stat.NormalCDF((st.mean-first.mean-math.Log1p(l.objective.MinGain)/2)/math.Hypot(st.sd, first.sd)) > rivalry
+	return st.score.keepsAs(first.score) && stat.NormalCDF((st.mean-first.mean-math.Log1p(l.objective.MinGain)/2)/math.Hypot(st.sd, first.sd)) > rivalry
 }
 
-// The power with which two rounds show a gain that is sure, and how many times the noise may be what
-// is known of it before the confirmation.
+// The power with which two rounds show a gain that is sure, how many times the noise may be what is
+// known of it before the confirmation, and the launches beside the two rounds: where one of so few is
+// lost, the rest show nothing.
 const (
 	surePower    = 0.97
 	unsureSpread = 1.6
+	spareOfSure  = 1
 )
 
 // sure reports whether the gain of the first is so far above the noise that two rounds show it almost
@@ -89,15 +89,14 @@ func (l lineup) sure() bool {
 	return stat.LaunchesFor(unsureSpread*l.launchSpread(), l.toShow(&l.all[0]), level, surePower) <= fewest
 }
 
-// launches are what the confirmation takes at least: the rounds of a pair. Of a gain that is sure they are two
-// rounds, of three where the second may be the better one, and a launch more: where one of so few is lost, the
-// rest show nothing.
+// launches are what the confirmation takes at least: the rounds of a pair; of a gain that is sure two
+// rounds, of three where the second may be the better one, and the spare.
 func (l lineup) launches() int {
 	switch {
 	case !l.sure():
 		return 2 * l.options.Rounds
 	case len(l.all) > 1 && l.rivals(l.all[1]):
-		return 3*fewest + 1
+		return 3*fewest + spareOfSure
 	}
-	return 2*fewest + 1
+	return 2*fewest + spareOfSure
 }

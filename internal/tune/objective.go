@@ -194,6 +194,9 @@ const (
 // Known reports whether there is a figure.
 func (s Score) Known() bool { return s.class != none }
 
+// keepsAs reports whether two keep the bounds alike: the objective decides between them.
+func (s Score) keepsAs(o Score) bool { return s.class == o.class && s.miss == o.miss }
+
 // Score is where the figures of a trial with a status stand.
 func (o Objective) Score(status string, figures map[string]float64) Score {
 	v, ok := figures[o.Metric]
@@ -242,7 +245,7 @@ func (o Objective) Beats(a, b Score) bool {
 	if !o.prefer(a, b) {
 		return false
 	}
-	if a.class != b.class || a.miss != b.miss {
+	if !a.keepsAs(b) {
 		return true
 	}
 	gain := o.Gain(map[string]float64{o.Metric: b.Value}, map[string]float64{o.Metric: a.Value})
@@ -251,7 +254,7 @@ func (o Objective) Beats(a, b Score) bool {
 
 // Over is the gain of a over b as a logarithm; without an end where bounds decide.
 func (o Objective) Over(a, b Score) float64 {
-	if a.class != b.class || a.miss != b.miss {
+	if !a.keepsAs(b) {
 		if o.prefer(a, b) {
 			return math.Inf(1)
 		}

@@ -72,14 +72,19 @@ func (h *history) searchingNamed() int { return h.unplanned(h.left()+len(h.trial
 // kept is the number of launches for rounds of a pair, for one that is lost, and for what else
 // may go where there are so many in all.
 func (h *history) kept(all, rounds int) int {
-	n := 2 * rounds
+	n := 2*rounds + reducing(all, h.options.Rounds)
 	if all >= sparesFrom {
 		n++
 	}
-	if all >= reducedBudget {
-		n += h.options.Rounds
-	}
 	return n
+}
+
+// reducing is the number of them for what else may go.
+func reducing(all, rounds int) int {
+	if all >= reducedBudget {
+		return rounds
+	}
+	return 0
 }
 
 // unlaunched is what the study names and no launch tells of, each with the reason.
