@@ -28,7 +28,7 @@ func AcceleratorsIn(text string) []Accelerator {
 		}
 	}
 	if whole < 0 {
-		return named
+		return asDriverSays(named, text, have)
 	}
 	// A part named in full stands for itself, and another model beside it stays.
 	return slices.DeleteFunc(named, func(a Accelerator) bool {
@@ -38,6 +38,22 @@ func AcceleratorsIn(text string) []Accelerator {
 			return missing(other, have) == 0 && slices.Equal(modelWords(other), modelWords(words))
 		})
 	})
+}
+
+// asDriverSays are those of some devices that a driver's name in a text means, where the text
+// has one: it tells by memory or socket what people call SXM or PCIe ("H100 80GB HBM3",
+// "A100-SXM4-80GB").
+func asDriverSays(named []Accelerator, text string, have []string) []Accelerator {
+	if !slices.ContainsFunc(have, func(w string) bool { return strings.HasPrefix(w, "hbm") || len(w) == 4 && strings.HasPrefix(w, "sxm") }) {
+		return named
+	}
+	least := -1
+	for _, a := range named {
+		if n := missing(titleWords(a.Title), have); a.Named(text) && (least < 0 || n < least) {
+			least = n
+		}
+	}
+	return slices.DeleteFunc(named, func(a Accelerator) bool { return !a.Named(text) || missing(titleWords(a.Title), have) > least })
 }
 
 // modelWords are the words that name a model and no variant of it: the first

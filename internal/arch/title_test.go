@@ -22,6 +22,10 @@ func TestAcceleratorsIn(t *testing.T) {
 		{"RTX 4090", []string{"rtx-4090"}},
 		{"a100-sxm-40", []string{"a100-sxm-40"}},
 		{"H200 and A100 SXM 80GB", []string{"a100-sxm-80", "h200"}},
+		{"1 x NVIDIA H100 80GB HBM3 on one node", []string{"h100-sxm"}},
+		{"2 x NVIDIA H100 80GB HBM2e on 2 nodes", []string{"h100-pcie"}},
+		{"NVIDIA A100-SXM4-80GB", []string{"a100-sxm-80"}},
+		{"8 x NVIDIA A100-SXM4-40GB on one node", []string{"a100-sxm-40"}},
 		{"an abacus", nil},
 		{"", nil},
 	} {
