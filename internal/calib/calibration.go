@@ -30,9 +30,11 @@ func (f *Fitted) Calibration(source string, obs []Observation, held []Residual) 
 }
 
 // kind is what errors and envelopes are grouped by.
-type kind struct{ accelerator, engine string }
+type kind struct{ accelerator, engine, generation string }
 
-func (o *Observation) kind() kind { return kind{o.Config.GPU.Name, o.Config.Engine} }
+func (o *Observation) kind() kind {
+	return kind{o.Config.GPU.Name, o.Config.Engine, o.Config.Generation}
+}
 
 // quantileRuns is how many errors it takes to read nine in ten off them; of fewer
 // it follows from their standard deviation.
@@ -159,7 +161,7 @@ func Envelopes(obs []Observation) []Envelope {
 		o := &obs[i]
 		e := groups[o.kind()]
 		if e == nil {
-			e = &Envelope{Accelerator: o.Config.GPU.Name, Engine: o.Config.Engine}
+			e = &Envelope{Accelerator: o.Config.GPU.Name, Engine: o.Config.Engine, Generation: o.Config.Generation}
 			groups[o.kind()] = e
 		}
 		e.add(o)
@@ -173,7 +175,7 @@ func Envelopes(obs []Observation) []Envelope {
 		out = append(out, *e)
 	}
 	slices.SortFunc(out, func(a, b Envelope) int {
-		return cmp.Or(cmp.Compare(a.Accelerator, b.Accelerator), cmp.Compare(a.Engine, b.Engine))
+		return cmp.Or(cmp.Compare(a.Accelerator, b.Accelerator), cmp.Compare(a.Engine, b.Engine), cmp.Compare(a.Generation, b.Generation))
 	})
 	return out
 }

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"perflab/internal/arch"
 	"perflab/internal/sim"
@@ -38,7 +39,8 @@ func (p *problem) shipped() []sim.Set {
 func (p *problem) runsOf(s *sim.Set) (n int) {
 	for i := range p.obs {
 		c := &p.obs[i].Config
-		if c.GPU.Name == s.Accelerator && (s.Engine == "" || s.Engine == c.Engine) && (s.Format == "" || s.Format == c.Model.Kernels() || s.Format == arch.BF16) {
+		if (s.Accelerator == "" || c.GPU.Name == s.Accelerator) && (s.Engine == "" || s.Engine == c.Engine) && s.Generation == c.Generation &&
+			(s.Family == "" || s.Family == c.Model.Family()) && (s.Format == "" || s.Format == c.Model.Kernels() || s.Format == arch.BF16) {
 			n++
 		}
 	}
@@ -47,12 +49,12 @@ func (p *problem) runsOf(s *sim.Set) (n int) {
 
 // elsewhere are the constants of what was not seen.
 func (p *problem) elsewhere() []sim.Set {
-	seen := map[string][4]map[string]bool{} // selectors by what a constant is of: accelerator, format, engine, family
+	seen := map[string][4]map[string]bool{} // selectors by what a constant is of: accelerator, format, engine with its generation, family
 	known := map[Parameter]bool{}
 	for _, q := range p.params {
 		about, _ := p.options.Base.About(q.Name)
 		s := seen[about.Of]
-		for i, v := range []string{q.Accelerator, string(q.Format), q.Engine, q.Family} {
+		for i, v := range []string{q.Accelerator, string(q.Format), strings.TrimRight(q.Engine+" "+q.Generation, " "), q.Family} {
 			if s[i] == nil {
 				s[i] = map[string]bool{"": true}
 			}
@@ -69,7 +71,7 @@ func (p *problem) elsewhere() []sim.Set {
 			continue // another study's own
 		}
 		for _, q := range combinations(seen[of]) {
-			s := sim.Set{Accelerator: q.Accelerator, Format: q.Format, Engine: q.Engine, Family: q.Family, Values: map[string]float64{}, Spread: map[string]float64{}, Source: "from fits of others"}
+			s := sim.Set{Accelerator: q.Accelerator, Format: q.Format, Engine: q.Engine, Generation: q.Generation, Family: q.Family, Values: map[string]float64{}, Spread: map[string]float64{}, Source: "from fits of others"}
 			for _, name := range p.options.Base.Names() {
 				q.Name = name
 				if about, _ := p.options.Base.About(name); about.Of != of || known[q] {
@@ -93,7 +95,8 @@ func combinations(of [4]map[string]bool) (all []Parameter) {
 		for _, f := range slices.Sorted(maps.Keys(of[1])) {
 			for _, e := range slices.Sorted(maps.Keys(of[2])) {
 				for _, m := range slices.Sorted(maps.Keys(of[3])) {
-					all = append(all, Parameter{Accelerator: a, Format: arch.Format(f), Engine: e, Family: m})
+					name, generation, _ := strings.Cut(e, " ")
+					all = append(all, Parameter{Accelerator: a, Format: arch.Format(f), Engine: name, Generation: generation, Family: m})
 				}
 			}
 		}

@@ -1,6 +1,9 @@
 package calib
 
-import "perflab/internal/sim"
+import (
+	"perflab/internal/engine"
+	"perflab/internal/sim"
+)
 
 // Calibration is the file that a fit writes: constants for the hardware and
 // engines of its runs, how far off they are, and what they have seen.
@@ -34,6 +37,7 @@ type Error struct {
 type Envelope struct {
 	Accelerator   string     `json:"accelerator"`
 	Engine        string     `json:"engine"`
+	Generation    string     `json:"generation,omitempty"`
 	Models        []string   `json:"models"`
 	Formats       []string   `json:"formats"`
 	GPUs          []int      `json:"gpus"`
@@ -44,4 +48,9 @@ type Envelope struct {
 	Speculation   bool       `json:"speculation,omitempty"`
 	Disaggregated bool       `json:"disaggregated,omitempty"` // replicas of prefill and decode engines
 	Tiered        bool       `json:"tiered,omitempty"`        // memories that keep what the devices' KV caches give up
+}
+
+// of says whether the runs are of a configuration's engine, in the generation of its version.
+func (e *Envelope) of(c *engine.Config) bool {
+	return e.Engine == c.Engine && e.Generation == c.Generation
 }

@@ -76,6 +76,39 @@ func TestFitRecovers(t *testing.T) {
 	}
 }
 
+// TestGenerationsApart: runs of a version whose host work is a third leave the constants of
+// versions before it nearly where they are, and are met by constants of their own.
+func TestGenerationsApart(t *testing.T) {
+	k, obs := truth(t)
+	lean, err := k.With(sim.Set{Values: map[string]float64{"t_seq": k.Value(sim.SubjectOf(obs[0].Config), "t_seq") / 3, "f_req": k.Value(sim.SubjectOf(obs[0].Config), "f_req") / 3}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := slices.Clone(obs)
+	for _, b := range obs {
+		b.ID, b.Study, b.Config.Generation = b.ID+" since", "another", "0.22"
+		if b.Figures, err = replay(b.Config, 1, b.Load, lean, 0); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, b)
+	}
+	alone, err := Fit(obs, FitOptions{Each: onTwo})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := Fit(all, FitOptions{Each: onTwo})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := sim.SubjectOf(obs[0].Config)
+	since := before
+	since.Generation = "0.22"
+	first, was, is := alone.Constants.Value(before, "f_req"), f.Constants.Value(before, "f_req"), f.Constants.Value(since, "f_req")
+	if math.Abs(was/first-1) > 0.1 || is > 0.8*was {
+		t.Errorf("f_req is %.3g of the runs before alone, %.3g beside later ones and %.3g of those", first, was, is)
+	}
+}
+
 // TestOddRunMovesLittle: beside runs that fit, one whose engine fell back to kernels 14
 // times as slow leaves the predictions of the others where they are.
 func TestOddRunMovesLittle(t *testing.T) {

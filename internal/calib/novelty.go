@@ -50,7 +50,7 @@ func (n newThings) level() Novelty {
 // novelty is how much of a question is new to the calibration.
 func (c *Calibration) novelty(q Question) Novelty {
 	for _, e := range c.Site {
-		if len(c.After) > 0 && e.Accelerator == q.Config.GPU.Name && e.Engine == q.Config.Engine {
+		if len(c.After) > 0 && e.Accelerator == q.Config.GPU.Name && e.of(&q.Config) {
 			return AfterRun
 		}
 	}
@@ -65,7 +65,7 @@ func noveltyOf(seen []Envelope, cfg engine.Config, replicas int, l Load) Novelty
 	n := newThings{device: true, engine: true, family: true, format: true, speculation: cfg.Spec != "", load: true}
 	for _, e := range seen {
 		here := strings.HasPrefix(cfg.GPU.Name, e.Accelerator)
-		same := e.Engine == cfg.Engine
+		same := e.of(&cfg)
 		n.device = n.device && !here
 		n.engine = n.engine && !(here && same)
 		n.format = n.format && !(here && slices.Contains(e.Formats, string(cfg.Model.Format)))

@@ -31,6 +31,9 @@ func publishedObservations(t testing.TB) []Observation {
 //go:embed testdata/more.json
 var moreJSON []byte
 
+//go:embed testdata/own.json
+var ownJSON []byte
+
 // allObservations are those and the blocks of nine further studies, resolved.
 func allObservations(t testing.TB) []Observation {
 	t.Helper()
@@ -38,7 +41,11 @@ func allObservations(t testing.TB) []Observation {
 	if err != nil {
 		t.Fatal(err)
 	}
-	obs = append(publishedObservations(t), obs...)
+	own, err := ReadObservations(ownJSON)
+	if err != nil {
+		t.Fatal(err)
+	}
+	obs = slices.Concat(publishedObservations(t), obs, own)
 	for i := range obs {
 		if err := obs[i].Resolve(); err != nil {
 			t.Fatalf("%s: %v", obs[i].ID, err)

@@ -85,10 +85,10 @@ func (c *coverage) widens(by float64, format string, args ...any) {
 // hardware says whether the device, and the engine on it, were seen.
 func (c *coverage) hardware() {
 	cfg := c.Config
-	var here, engine bool
+	var here, engine, sibling bool
 	for _, e := range c.cal.Seen {
 		if strings.HasPrefix(cfg.GPU.Name, e.Accelerator) {
-			here, engine = true, engine || e.Engine == cfg.Engine
+			here, engine, sibling = true, engine || e.of(&cfg), sibling || e.Engine == cfg.Engine
 		}
 	}
 	switch {
@@ -98,6 +98,10 @@ func (c *coverage) hardware() {
 		c.say("No run on %s is in the calibration, and no figure has a range", cfg.GPU.Title)
 	case !here:
 		c.say("Nobody has measured anything like it: no run on %s is in the calibration. A run there would help most (perflab predict --with RUN)", cfg.GPU.Title)
+	case !engine && sibling && cfg.Generation == "":
+		c.say("No run of %s on %s in so old a version is in the calibration", cfg.Engine, cfg.GPU.Title)
+	case !engine && sibling:
+		c.say("No run of %s since %s on %s is in the calibration, only of versions before it", cfg.Engine, cfg.Generation, cfg.GPU.Title)
 	case !engine:
 		c.say("No run of %s on %s is in the calibration, only of another engine", cfg.Engine, cfg.GPU.Title)
 	}
@@ -107,7 +111,7 @@ func (c *coverage) hardware() {
 // envelopes as one.
 func (c *coverage) envelope() (e Envelope, ok bool) {
 	for _, x := range c.cal.Seen {
-		if x.Engine != c.Config.Engine || !strings.HasPrefix(c.Config.GPU.Name, x.Accelerator) {
+		if !x.of(&c.Config) || !strings.HasPrefix(c.Config.GPU.Name, x.Accelerator) {
 			continue
 		}
 		if !ok {

@@ -39,8 +39,9 @@ type Parameter struct {
 	Accelerator string      `json:"accelerator,omitempty"`
 	Format      arch.Format `json:"format,omitempty"`
 	Engine      string      `json:"engine,omitempty"`
-	Family      string      `json:"family,omitempty"` // of models
-	Study       string      `json:"study,omitempty"`  // of a constant of a site
+	Generation  string      `json:"generation,omitempty"` // of the engine's versions
+	Family      string      `json:"family,omitempty"`     // of models
+	Study       string      `json:"study,omitempty"`      // of a constant of a site
 	Prior       float64     `json:"prior"`
 	PriorSpread float64     `json:"prior_spread"` // relative
 	Value       float64     `json:"value"`
@@ -49,7 +50,7 @@ type Parameter struct {
 
 // subject is what the parameter is a constant of.
 func (q *Parameter) subject() sim.Subject {
-	return sim.Subject{Engine: q.Engine, Accelerator: q.Accelerator, Format: q.Format, Family: q.Family}
+	return sim.Subject{Engine: q.Engine, Generation: q.Generation, Accelerator: q.Accelerator, Format: q.Format, Family: q.Family}
 }
 
 // Residual is a figure of a run against its prediction.
@@ -199,13 +200,13 @@ func parametersOf(b *Observation, name, of string) []Parameter {
 	case "site":
 		return []Parameter{{Name: name, Study: b.Study}}
 	case "model":
-		return []Parameter{{Name: name, Accelerator: c.GPU.Name, Engine: c.Engine, Family: c.Model.Family()}}
+		return []Parameter{{Name: name, Accelerator: c.GPU.Name, Engine: c.Engine, Generation: c.Generation, Family: c.Model.Family()}}
 	case "family":
-		return []Parameter{{Name: name, Engine: c.Engine, Family: c.Model.Family()}}
+		return []Parameter{{Name: name, Engine: c.Engine, Generation: c.Generation, Family: c.Model.Family()}}
 	case "engine":
-		return []Parameter{{Name: name, Accelerator: c.GPU.Name, Engine: c.Engine}}
+		return []Parameter{{Name: name, Accelerator: c.GPU.Name, Engine: c.Engine, Generation: c.Generation}}
 	case "format":
-		own := Parameter{Name: name, Accelerator: c.GPU.Name, Format: c.Model.Kernels(), Engine: c.Engine}
+		own := Parameter{Name: name, Accelerator: c.GPU.Name, Format: c.Model.Kernels(), Engine: c.Engine, Generation: c.Generation}
 		// The head and what is not quantised are 16 bit in every checkpoint.
 		if own.Format == arch.BF16 || strings.HasPrefix(name, "moe_") {
 			return []Parameter{own}
@@ -214,7 +215,7 @@ func parametersOf(b *Observation, name, of string) []Parameter {
 		head.Format = arch.BF16
 		return []Parameter{own, head}
 	}
-	return []Parameter{{Name: name, Accelerator: c.GPU.Name}}
+	return []Parameter{{Name: name, Accelerator: c.GPU.Name, Generation: c.Generation}} // attention's kernels came with it
 }
 
 // matters says whether a configuration does what a constant is of.
@@ -245,13 +246,14 @@ func matters(c *engine.Config, name string) bool {
 }
 
 // Correlations, before any run is seen, of the logarithms of a constant's values for two
-// devices, two weight formats, two engines: kernels differ, and share what they are made
+// devices, two weight formats, two engines, two generations of one: kernels differ, and share what they are made
 // of and where they run. Where several differ, the correlations multiply.
 const (
-	acrossDevices  = 0.5
-	acrossFormats  = 0.5
-	acrossEngines  = 0.5
-	acrossFamilies = 0.3
+	acrossDevices     = 0.5
+	acrossFormats     = 0.5
+	acrossEngines     = 0.5
+	acrossGenerations = 0.5
+	acrossFamilies    = 0.3
 
 	// Weights that are widened before they are multiplied run in other kernels on each
 	// generation of devices: Marlin's, Triton's, the vendor's.
@@ -274,8 +276,11 @@ func correlation(a, b *Parameter) float64 {
 	if a.Format != b.Format {
 		c *= acrossFormats
 	}
-	if a.Engine != b.Engine {
+	switch {
+	case a.Engine != b.Engine:
 		c *= acrossEngines
+	case a.Generation != b.Generation:
+		c *= acrossGenerations
 	}
 	if a.Family != b.Family {
 		c *= acrossFamilies
@@ -318,12 +323,12 @@ func (p *problem) setsAt(x []float64) []sim.Set {
 		if q.Study != "" {
 			continue
 		}
-		key := q.Accelerator + "/" + string(q.Format) + "/" + q.Engine + "/" + q.Family
+		key := q.Accelerator + "/" + string(q.Format) + "/" + q.Engine + "/" + q.Generation + "/" + q.Family
 		at, ok := index[key]
 		if !ok {
 			at = len(sets)
 			index[key] = at
-			sets = append(sets, sim.Set{Accelerator: q.Accelerator, Format: q.Format, Engine: q.Engine, Family: q.Family, Values: map[string]float64{}, Spread: map[string]float64{}})
+			sets = append(sets, sim.Set{Accelerator: q.Accelerator, Format: q.Format, Engine: q.Engine, Generation: q.Generation, Family: q.Family, Values: map[string]float64{}, Spread: map[string]float64{}})
 		}
 		sets[at].Values[q.Name] = q.Prior * math.Exp(x[i])
 		if q.Spread > 0 {
@@ -336,7 +341,7 @@ func (p *problem) setsAt(x []float64) []sim.Set {
 
 // bySelectors sorts sets so that the more exact come later and win.
 func bySelectors(a, b sim.Set) int {
-	return cmp.Or(cmp.Compare(selectors(&a), selectors(&b)), strings.Compare(a.Accelerator, b.Accelerator), strings.Compare(a.Engine, b.Engine), strings.Compare(string(a.Format), string(b.Format)), strings.Compare(a.Family, b.Family))
+	return cmp.Or(cmp.Compare(selectors(&a), selectors(&b)), strings.Compare(a.Accelerator, b.Accelerator), strings.Compare(a.Engine, b.Engine), strings.Compare(a.Generation, b.Generation), strings.Compare(string(a.Format), string(b.Format)), strings.Compare(a.Family, b.Family))
 }
 
 func selectors(s *sim.Set) (n int) {

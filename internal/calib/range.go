@@ -222,7 +222,7 @@ func drawConstants(k *sim.Constants, cfg engine.Config, seed uint64) (*sim.Const
 	for _, f := range formats {
 		of := sim.SubjectOf(cfg)
 		of.Format = f
-		s := sim.Set{Accelerator: cfg.GPU.Name, Engine: cfg.Engine, Format: f, Values: map[string]float64{}}
+		s := sim.Set{Accelerator: cfg.GPU.Name, Engine: cfg.Engine, Generation: cfg.Generation, Format: f, Values: map[string]float64{}}
 		for _, name := range k.Names() {
 			if cfg.Prefills == 0 && slices.Contains(betweenEngines, name) || slices.Contains(belowDevices, name) && !tiered(&cfg, name) {
 				continue

@@ -90,6 +90,12 @@ func TestNovelty(t *testing.T) {
 			t.Errorf("%s on %s: %s is new, want %s", c.line, c.gpu, got, c.want)
 		}
 	}
+	// Another generation of an engine is as another engine: no load of it was seen either.
+	next := resolved(t, "vllm serve Qwen/Qwen3-14B", "a100-sxm-80", 1)
+	next.Generation = "0.22"
+	if got := noveltyOf(seen, next, 1, small); got != SeveralNew {
+		t.Errorf("of another generation: %s is new, want %s", got, SeveralNew)
+	}
 	if got := noveltyOf(nil, resolved(t, "vllm serve Qwen/Qwen3-14B", "a100-sxm-80", 1), 1, small); got != nothingFound {
 		t.Errorf("of no runs: %s", got)
 	}

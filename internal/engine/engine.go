@@ -98,6 +98,7 @@ type Command struct {
 // what the engine would really run with. The simulator is built from it.
 type Config struct {
 	Engine        string
+	Generation    string // of its version: the first one that works in another way beside the device; "" for those before
 	Model         arch.Model
 	GPU           arch.Accelerator
 	TP, PP, DP    int

@@ -3,6 +3,7 @@ package forecast
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"maps"
 	"path"
 	"slices"
@@ -123,6 +124,9 @@ func deployment(c Command, values map[string]string, gpu arch.Accelerator, h Har
 	d.replicas = d.config.Replicas(h.GPUs)
 	if flags := d.cmd.Unmodelled(); len(flags) > 0 {
 		d.notes = append(d.notes, "Not simulated, figures are as without: "+strings.Join(flags, " "))
+	}
+	if since := d.cmd.LaterGeneration(); since != "" {
+		d.notes = append(d.notes, fmt.Sprintf("Note: the engine's version is not given, and it is taken for one before %s: from there on its host takes far less time.", since))
 	}
 	for _, remark := range advice.Of(d.config) {
 		d.notes = append(d.notes, "Note: "+remark)

@@ -44,7 +44,8 @@ type Set struct {
 	Accelerator string             `json:"accelerator,omitempty"`
 	Format      arch.Format        `json:"format,omitempty"`
 	Engine      string             `json:"engine,omitempty"`
-	Family      string             `json:"family,omitempty"` // of models, see arch.Model.Family
+	Generation  string             `json:"generation,omitempty"` // of the engine's versions, see engine.Config
+	Family      string             `json:"family,omitempty"`     // of models, see arch.Model.Family
 	Values      map[string]float64 `json:"values"`
 	Spread      map[string]float64 `json:"spread,omitempty"` // relative standard deviation of a fitted value
 	Source      string             `json:"source,omitempty"`
@@ -53,19 +54,21 @@ type Set struct {
 // Subject is what a constant is asked of: an engine on an accelerator, with weights in a
 // format, of a family of models.
 type Subject struct {
-	Engine, Accelerator string
-	Format              arch.Format
-	Family              string
+	Engine, Generation string
+	Accelerator        string
+	Format             arch.Format
+	Family             string
 }
 
 // SubjectOf is a configuration as the subject of constants.
 func SubjectOf(cfg engine.Config) Subject {
-	return Subject{cfg.Engine, cfg.GPU.Name, cfg.Model.Kernels(), cfg.Model.Family()}
+	return Subject{cfg.Engine, cfg.Generation, cfg.GPU.Name, cfg.Model.Kernels(), cfg.Model.Family()}
 }
 
 // matches says whether the set speaks of the subject. A set of fp8 speaks of fp8-block too.
 func (s *Set) matches(of Subject) bool {
-	return strings.HasPrefix(of.Accelerator, s.Accelerator) && (s.Engine == "" || s.Engine == of.Engine) && (s.Family == "" || s.Family == of.Family) &&
+	return strings.HasPrefix(of.Accelerator, s.Accelerator) && (s.Engine == "" || s.Engine == of.Engine) &&
+		(s.Generation == "" || s.Generation == of.Generation) && (s.Family == "" || s.Family == of.Family) &&
 		(s.Format == "" || s.Format == of.Format || s.Format == arch.FP8 && of.Format == arch.FP8Block)
 }
 
@@ -157,9 +160,8 @@ func (c *Constants) Spread(of Subject, name string) float64 {
 	}
 	prior := k.Spread / k.Prior
 	out := prior
-	for i := range c.sets {
-		s := &c.sets[i]
-		if _, sets := s.Values[name]; !sets || !s.matches(of) {
+	for _, s := range c.speakOf(of) {
+		if _, sets := s.Values[name]; !sets {
 			continue
 		}
 		if out, ok = s.Spread[name]; !ok {
@@ -187,12 +189,15 @@ func constantsFor(c *Constants, cfg engine.Config) constants {
 	return k
 }
 
-// speakOf are the sets that match a subject.
+// speakOf are the sets that match a subject. Those of its very generation come last and win,
+// as one that names none may be of another.
 func (c *Constants) speakOf(of Subject) []*Set {
 	var out []*Set
-	for i := range c.sets {
-		if c.sets[i].matches(of) {
-			out = append(out, &c.sets[i])
+	for _, generation := range []bool{false, true} {
+		for i := range c.sets {
+			if s := &c.sets[i]; (s.Generation != "") == generation && s.matches(of) {
+				out = append(out, s)
+			}
 		}
 	}
 	return out

@@ -170,6 +170,29 @@ func TestConstants(t *testing.T) {
 	}
 }
 
+// What is known of a generation of an engine wins over what names none, wherever it stands,
+// and speaks of no other.
+func TestGenerations(t *testing.T) {
+	c, err := Priors().With(
+		Set{Engine: "vllm", Generation: "0.22", Values: map[string]float64{"t_seq": 1, "f_req": 2}, Spread: map[string]float64{"t_seq": 0.1}},
+		Set{Accelerator: "h100-sxm", Engine: "vllm", Values: map[string]float64{"t_seq": 3, "t_step": 4}, Spread: map[string]float64{"t_seq": 0.3}},
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := Subject{Engine: "vllm", Accelerator: "h100-sxm"}
+	since := before
+	since.Generation = "0.22"
+	for name, want := range map[string][2]float64{"t_seq": {3, 1}, "t_step": {4, 4}, "f_req": {Priors().Value(before, "f_req"), 2}} {
+		if got := [2]float64{c.Value(before, name), c.Value(since, name)}; got != want {
+			t.Errorf("%s is %v before and since, want %v", name, got, want)
+		}
+	}
+	if a, b := c.Spread(before, "t_seq"), c.Spread(since, "t_seq"); a != 0.3 || b != 0.1 {
+		t.Errorf("spreads are %v and %v", a, b)
+	}
+}
+
 // A decode step costs what the graph that covers it does; beyond the largest one,
 // beside prompts and with TensorRT-LLM it costs what it is.
 func TestPadded(t *testing.T) {
