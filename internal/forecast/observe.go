@@ -27,6 +27,7 @@ type Known struct {
 	GPU       string // short name of the accelerator
 	GPUs      int    // of one replica; 0: as many as its command takes
 	Replicas  int
+	Version   string      // of the engine
 	Model     *arch.Model // where the name of a model is not known
 	Simulated bool        // SIMULATED runs count too
 }
@@ -220,7 +221,7 @@ func (m *Measurement) doubt(findings []audit.Finding, r *interop.Run) {
 // Run makes an observation of a run, or says why it gives none.
 func (o *Observer) Run(m *Measurement) {
 	m.Setup = m.Setup.completed(m.Header)
-	x := calib.Observation{ID: m.Place, Study: m.Setup.Study, Workload: m.workload(), Replicas: m.Setup.Replicas, Version: m.version()}
+	x := calib.Observation{ID: m.Place, Study: m.Setup.Study, Workload: m.workload(), Replicas: m.Setup.Replicas, Version: cmp.Or(m.version(), o.Known.Version)}
 	err := m.unfit(o.Known.Simulated)
 	if err == nil {
 		x.Load, err = m.load()

@@ -39,8 +39,8 @@ file for predict.
 A source is a run directory, a study, a series or an import; a file of another
 client or a published document, as import reads them (report.md#3 and
 report.md:86 name one of its results); or a JSON file of observations. Serving
-command and hardware are those that a run records. --command, --gpu, --gpus and
---replicas say them for runs that do not.
+command, the engine's version and hardware are those that a run records. --command,
+--engine-version, --gpu, --gpus and --replicas say them for runs that do not.
 
 A constant stays near what it is elsewhere (its prior) unless runs speak against
 it. Each accelerator is fitted by itself. Errors are shown twice: in sample, which
@@ -85,6 +85,7 @@ func NewCalibrate(env console.Env) *cobra.Command {
 	fs.IntVar(&f.known.gpus, "gpus", 0, "how many of them one replica has (default: as many as its command takes)")
 	fs.IntVar(&f.known.replicas, "replicas", 0, "how many replicas shared the load (default: as the run has targets)")
 	fs.StringVar(&f.known.command, "command", "", "serving command of runs that do not record it")
+	fs.StringVar(&f.known.version, "engine-version", "", "version of the engine of runs that do not record it, such as 0.25")
 	fs.StringVar(&f.known.modelConfig, "model-config", "", "the model's config.json, where its name is not known")
 	fs.BoolVar(&f.known.simulated, "simulated", false, "take SIMULATED runs too; the file says so")
 	fs.Uint64Var(&f.seed, "seed", 0, "of lengths that are known on average only")
@@ -222,6 +223,7 @@ type knownFlags struct {
 	gpus        int
 	replicas    int
 	modelConfig string
+	version     string
 	simulated   bool
 }
 
@@ -246,7 +248,7 @@ func (f *knownFlags) validate() error {
 // observer reads the sources with what the flags say of them.
 func (f *knownFlags) observer(env console.Env, sources []string) (*forecast.Observer, error) {
 	o := &forecast.Observer{Known: forecast.Known{
-		Command: f.command, GPU: f.gpu, GPUs: f.gpus, Replicas: f.replicas, Simulated: f.simulated,
+		Command: f.command, GPU: f.gpu, GPUs: f.gpus, Replicas: f.replicas, Version: f.version, Simulated: f.simulated,
 	}}
 	if f.modelConfig != "" {
 		m, err := flagset.LookupModel("", f.modelConfig)

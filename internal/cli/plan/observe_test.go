@@ -182,3 +182,25 @@ func TestOmissionsNameFlags(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// TestVersions: commands without a version are of that of the runs that correct them, where those
+// of an engine agree.
+func TestVersions(t *testing.T) {
+	run := func(engine, version string) (o calib.Observation) {
+		o.Config.Engine, o.Version = engine, version
+		return o
+	}
+	got := versions([]calib.Observation{run("vllm", "0.25.1"), run("sglang", "0.5.9"), run("vllm", "0.25.1"), run("sglang", "0.5.23"), run("sglang", "0.5.9"), run("trtllm", "")})
+	if got["vllm"] != "0.25.1" || got["sglang"] != "" || got["trtllm"] != "" {
+		t.Errorf("versions are %q", got)
+	}
+	f := predictFlags{ran: got}
+	cmd, err := f.parse([]string{"vllm", "serve", "Qwen/Qwen3-8B"})
+	if err != nil || cmd.Version != "0.25.1" {
+		t.Errorf("the command is of version %q, %v", cmd.Version, err)
+	}
+	f.version = "0.11.0"
+	if cmd, err = f.parse([]string{"vllm", "serve", "Qwen/Qwen3-8B"}); err != nil || cmd.Version != "0.11.0" {
+		t.Errorf("the command is of version %q where one is given, %v", cmd.Version, err)
+	}
+}

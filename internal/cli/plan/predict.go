@@ -50,6 +50,7 @@ type predictFlags struct {
 
 	calibration string
 	with        []string
+	ran         map[string]string // versions of the engines of those runs
 	simulated   bool
 	draws       int
 
@@ -118,7 +119,7 @@ func (f *predictFlags) add(fs *pflag.FlagSet) {
 	fs.SortFlags = false
 	fs.StringSliceVar(&f.gpu, "gpu", []string{"h100-sxm"}, "accelerators, see perflab sim --list; several by commas")
 	fs.IntVar(&f.gpus, "gpus", 1, "how many of them the machine has")
-	fs.StringVar(&f.version, "engine-version", "", "version of the engine, such as 0.17: it decides defaults (default: the oldest that is known)")
+	fs.StringVar(&f.version, "engine-version", "", "version of the engine, such as 0.17: it decides defaults (default: that of the runs of --with, else the oldest that is known)")
 	fs.StringVar(&f.modelConfig, "model-config", "", "the model's config.json, for a model that perflab sim --list does not know")
 	fs.StringArrayVar(&f.commands, "command", nil, "a serving command in quotes, in place of the one after --; repeatable")
 	fs.StringVar(&f.commandsFile, "commands", "", "file with a serving command in each line; # begins a comment")
@@ -285,7 +286,7 @@ func (f *predictFlags) readCalibration() (calib.Calibration, string, error) {
 
 // correct fits what is uncertain of the calibration to the runs of --with.
 func (f *predictFlags) correct(ctx context.Context, env console.Env, cal calib.Calibration) (calib.Calibration, error) {
-	o, err := (&knownFlags{gpu: f.gpu[0], modelConfig: f.modelConfig, simulated: f.simulated}).observer(env, f.with)
+	o, err := (&knownFlags{gpu: f.gpu[0], modelConfig: f.modelConfig, version: f.version, simulated: f.simulated}).observer(env, f.with)
 	if err != nil {
 		return cal, err
 	}
@@ -297,7 +298,29 @@ func (f *predictFlags) correct(ctx context.Context, env console.Env, cal calib.C
 		fmt.Fprint(env.Stderr, prediction.OmissionsText(withFlags(o.Omitted)))
 		err = console.Usage(err)
 	}
+	f.ran = versions(o.Observations)
 	return cal, err
+}
+
+// versions are those of the engines of some runs; "" of one of several versions.
+func versions(runs []calib.Observation) map[string]string {
+	out := map[string]string{}
+	for _, r := range runs {
+		v, seen := out[r.Config.Engine]
+		if !seen {
+			v = r.Version
+		}
+		out[r.Config.Engine] = agreed(v, r.Version)
+	}
+	return out
+}
+
+// agreed is what two sides say, "" where they differ.
+func agreed(a, b string) string {
+	if a != b {
+		return ""
+	}
+	return a
 }
 
 // show prints and writes a forecast in the forms that were asked for.
@@ -384,7 +407,11 @@ func (f *predictFlags) deployments(args []string) ([]forecast.Deployment, error)
 
 // parse reads a command and the configuration file that it names.
 func (f *predictFlags) parse(words []string) (engine.Command, error) {
-	cmd, err := typed(words, f.version)
+	version := f.version
+	if cmd, err := engine.Parse(words); err == nil && version == "" {
+		version = f.ran[cmd.Engine]
+	}
+	cmd, err := typed(words, version)
 	if err == nil {
 		cmd, err = f.pools.apply(cmd)
 	}

@@ -64,6 +64,30 @@ func TestPredictWith(t *testing.T) {
 	}
 }
 
+// TestPredictWithVersion: a run that does not say its engine's version is of the version that is
+// asked about, and then tells of its predictions.
+func TestPredictWithVersion(t *testing.T) {
+	k, err := sim.Default().With(sim.Set{Values: map[string]float64{"site_device": 0.7, "site_host": 1.5}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "run")
+	plan.SimulatedRun(t, dir, "vllm serve Qwen/Qwen3-8B", k, calib.Load{Requests: 200, Input: calib.Lengths{Mean: 500}, Output: calib.Lengths{Mean: 100}}, nil)
+	throughput := func(more ...string) float64 {
+		args := append([]string{"--json", "--engine-version", "0.25.1", "--num-prompts", "200", "--random-input-len", "500", "--random-output-len", "100"}, more...)
+		stdout, stderr, code := predicted(t, append(args, "--", "vllm", "serve", "Qwen/Qwen3-8B")...)
+		var table forecast.Table
+		if err := json.Unmarshal([]byte(stdout), &table); code != console.ExitDone || err != nil {
+			t.Fatalf("exit %d, %v\n%s", code, err, stderr)
+		}
+		return table.Rows[0].Figures[calib.Throughput].Value
+	}
+	before, after := throughput(), throughput("--with", dir, "--simulated")
+	if after > 0.85*before {
+		t.Errorf("throughput is %.0f before and %.0f after a run of a slow machine", before, after)
+	}
+}
+
 // TestCalibratePlan: three runs for a device that nobody has measured, as commands to copy.
 func TestCalibratePlan(t *testing.T) {
 	code, stdout, stderr := calibrating("--plan", "--gpu", "l40s", "--", "vllm", "serve", "Qwen/Qwen3-8B")
