@@ -17,43 +17,36 @@ func AcceleratorsIn(text string) []Accelerator {
 	}
 	have := titleWords(text)
 	var named []Accelerator // by the word that tells the model
-	whole := -1             // words of the longest title that the text has as a whole
+	whole := false          // one of them has its title in the text as a whole
 	for _, a := range devices() {
 		words := titleWords(a.Title)
 		if slices.ContainsFunc(modelWords(words), func(w string) bool { return slices.Contains(have, w) }) {
 			named = append(named, a)
-			if missing(words, have) == 0 {
-				whole = max(whole, len(words))
-			}
+			whole = whole || missing(words, have) == 0
 		}
 	}
-	if whole < 0 {
-		return asDriverSays(named, text, have)
+	byDriver := !whole && slices.ContainsFunc(have, tellsBuild)
+	switch {
+	case byDriver:
+		named = slices.DeleteFunc(named, func(a Accelerator) bool { return !a.Named(text) })
+	case !whole:
+		return named
 	}
-	// A part named in full stands for itself, and another model beside it stays.
+	// A part named in full, or best by a driver, stands for itself, and another model beside it stays.
 	return slices.DeleteFunc(named, func(a Accelerator) bool {
 		words := titleWords(a.Title)
-		return missing(words, have) > 0 && slices.ContainsFunc(named, func(b Accelerator) bool {
+		return slices.ContainsFunc(named, func(b Accelerator) bool {
 			other := titleWords(b.Title)
-			return missing(other, have) == 0 && slices.Equal(modelWords(other), modelWords(words))
+			lacks := missing(other, have)
+			return lacks < missing(words, have) && (lacks == 0 || byDriver) && slices.Equal(modelWords(other), modelWords(words))
 		})
 	})
 }
 
-// asDriverSays are those of some devices that a driver's name in a text means, where the text
-// has one: it tells by memory or socket what people call SXM or PCIe ("H100 80GB HBM3",
-// "A100-SXM4-80GB").
-func asDriverSays(named []Accelerator, text string, have []string) []Accelerator {
-	if !slices.ContainsFunc(have, func(w string) bool { return strings.HasPrefix(w, "hbm") || len(w) == 4 && strings.HasPrefix(w, "sxm") }) {
-		return named
-	}
-	least := -1
-	for _, a := range named {
-		if n := missing(titleWords(a.Title), have); a.Named(text) && (least < 0 || n < least) {
-			least = n
-		}
-	}
-	return slices.DeleteFunc(named, func(a Accelerator) bool { return !a.Named(text) || missing(titleWords(a.Title), have) > least })
+// tellsBuild reports whether a word is of a driver's name, which tells by memory or socket what
+// people call SXM or PCIe ("H100 80GB HBM3", "A100-SXM4-80GB").
+func tellsBuild(word string) bool {
+	return strings.HasPrefix(word, "hbm") || len(word) == 4 && strings.HasPrefix(word, "sxm")
 }
 
 // modelWords are the words that name a model and no variant of it: the first

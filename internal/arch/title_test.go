@@ -26,6 +26,7 @@ func TestAcceleratorsIn(t *testing.T) {
 		{"2 x NVIDIA H100 80GB HBM2e on 2 nodes", []string{"h100-pcie"}},
 		{"NVIDIA A100-SXM4-80GB", []string{"a100-sxm-80"}},
 		{"8 x NVIDIA A100-SXM4-40GB on one node", []string{"a100-sxm-40"}},
+		{"NVIDIA A100-SXM4-80GB and NVIDIA H100 80GB HBM3", []string{"a100-sxm-80", "h100-sxm"}},
 		{"an abacus", nil},
 		{"", nil},
 	} {

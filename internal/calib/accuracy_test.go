@@ -135,11 +135,8 @@ func holdOutStudies(obs []Observation, o FitOptions) ([]Fold, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := newProblem(obs, o.complete())
+	p, err := newBlind(obs, o)
 	if err != nil {
-		return nil, err
-	}
-	if err := p.measureSlopes(make([]float64, len(p.params)), p.atPriors); err != nil {
 		return nil, err
 	}
 	own, err := p.without(ownStudy, ByStudy)

@@ -71,7 +71,8 @@ func (p *problem) elsewhere() []sim.Set {
 			continue // another study's own
 		}
 		for _, q := range combinations(seen[of]) {
-			s := sim.Set{Accelerator: q.Accelerator, Format: q.Format, Engine: q.Engine, Generation: q.Generation, Family: q.Family, Values: map[string]float64{}, Spread: map[string]float64{}, Source: "from fits of others"}
+			s := q.set()
+			s.Source = "from fits of others"
 			for _, name := range p.options.Base.Names() {
 				q.Name = name
 				if about, _ := p.options.Base.About(name); about.Of != of || known[q] {

@@ -48,12 +48,8 @@ func ByStudy(b Observation) string    { return b.Study }
 // other accelerators' runs have a part in; what the fits of one accelerator share
 // are the slopes of the model there.
 func HoldOut(obs []Observation, key func(Observation) string, o FitOptions) ([]Fold, error) {
-	o = o.complete()
-	p, err := newProblem(obs, o)
+	p, err := newBlind(obs, o)
 	if err != nil {
-		return nil, err
-	}
-	if err := p.measureSlopes(make([]float64, len(p.params)), p.atPriors); err != nil {
 		return nil, err
 	}
 	keys := map[string]bool{}
@@ -69,6 +65,16 @@ func HoldOut(obs []Observation, key func(Observation) string, o FitOptions) ([]F
 		out = append(out, f)
 	}
 	return out, nil
+}
+
+// newBlind is a problem with the slopes of its model at the priors, which no measured figure has
+// a part in.
+func newBlind(obs []Observation, o FitOptions) (*problem, error) {
+	p, err := newProblem(obs, o.complete())
+	if err != nil {
+		return nil, err
+	}
+	return p, p.measureSlopes(make([]float64, len(p.params)), p.atPriors)
 }
 
 // HeldResiduals are those of all folds.

@@ -53,6 +53,11 @@ func (q *Parameter) subject() sim.Subject {
 	return sim.Subject{Engine: q.Engine, Generation: q.Generation, Accelerator: q.Accelerator, Format: q.Format, Family: q.Family}
 }
 
+// set is one of what the parameter belongs to, without values.
+func (q *Parameter) set() sim.Set {
+	return sim.Set{Accelerator: q.Accelerator, Format: q.Format, Engine: q.Engine, Generation: q.Generation, Family: q.Family, Values: map[string]float64{}, Spread: map[string]float64{}}
+}
+
 // Residual is a figure of a run against its prediction.
 type Residual struct {
 	ID       string  `json:"id"`
@@ -318,17 +323,16 @@ func (p *problem) site(x []float64, study string) sim.Set {
 // setsAt groups the parameters at x by what they belong to, but for those of sites.
 func (p *problem) setsAt(x []float64) []sim.Set {
 	var sets []sim.Set
-	index := map[string]int{}
+	index := map[sim.Subject]int{}
 	for i, q := range p.params {
 		if q.Study != "" {
 			continue
 		}
-		key := q.Accelerator + "/" + string(q.Format) + "/" + q.Engine + "/" + q.Generation + "/" + q.Family
-		at, ok := index[key]
+		at, ok := index[q.subject()]
 		if !ok {
 			at = len(sets)
-			index[key] = at
-			sets = append(sets, sim.Set{Accelerator: q.Accelerator, Format: q.Format, Engine: q.Engine, Generation: q.Generation, Family: q.Family, Values: map[string]float64{}, Spread: map[string]float64{}})
+			index[q.subject()] = at
+			sets = append(sets, q.set())
 		}
 		sets[at].Values[q.Name] = q.Prior * math.Exp(x[i])
 		if q.Spread > 0 {

@@ -36,8 +36,10 @@ func resolveVLLM(r *resolver) {
 	// what was accepted.
 	async := r.bool(Overlap, r.cmd.AtLeast("0.14"))
 	c.Overlap = async && c.PP == 1 && c.Spec == "" && c.GPU.Platform != arch.CPU
-	if r.cmd.AtLeast(vllmSecond) {
-		c.Generation = vllmSecond
+	// A second model runner prepares a step's inputs on the device. It is the default of Qwen3
+	// since 0.22, of all dense models since 0.25 and of every model since 0.29.
+	if second := "0.22"; r.cmd.AtLeast(second) {
+		c.Generation = second
 	}
 	c.Chunks = r.cmd.AtLeast("0.14") && !strings.HasPrefix(c.Spec, "eagle")
 	graph := min(2*c.Seqs*(1+c.SpecTokens), 512, c.Batched)
@@ -45,20 +47,6 @@ func resolveVLLM(r *resolver) {
 	if c.GPU.Platform == arch.CPU {
 		c.GraphMax = 0
 	}
-}
-
-// vllmSecond is the version that begins vLLM's second generation, as predictions know it: a
-// second model runner prepares a step's inputs on the device. It is the default of Qwen3 since
-// 0.22, of all dense models since 0.25 and of every model since 0.29.
-const vllmSecond = "0.22"
-
-// LaterGeneration is the version from which on the engine is another one to predictions than it
-// is taken for, as the command's version is not known; "" where there is none.
-func (c Command) LaterGeneration() string {
-	if c.Engine == "vllm" && c.Version == "" {
-		return vllmSecond
-	}
-	return ""
 }
 
 // vllmLimits are the API server's default limits of sequences and tokens in a step.

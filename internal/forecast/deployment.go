@@ -125,13 +125,29 @@ func deployment(c Command, values map[string]string, gpu arch.Accelerator, h Har
 	if flags := d.cmd.Unmodelled(); len(flags) > 0 {
 		d.notes = append(d.notes, "Not simulated, figures are as without: "+strings.Join(flags, " "))
 	}
-	if since := d.cmd.LaterGeneration(); since != "" {
+	if since := d.laterGeneration(h.GPUs); since != "" {
 		d.notes = append(d.notes, fmt.Sprintf("Note: the engine's version is not given, and it is taken for one before %s: from there on its host takes far less time.", since))
 	}
 	for _, remark := range advice.Of(d.config) {
 		d.notes = append(d.notes, "Note: "+remark)
 	}
 	return d, nil
+}
+
+// laterGeneration is the first version of the engine that is another one to predictions than
+// the command is taken for, as nobody says its version; "" where there is none.
+func (d *Deployment) laterGeneration(gpus int) string {
+	e, err := engine.ByName(d.cmd.Engine)
+	if err != nil || d.cmd.Version != "" || len(e.Versions()) == 0 {
+		return ""
+	}
+	cmd, versions := d.cmd, e.Versions()
+	cmd.Version = versions[len(versions)-1]
+	newest, err := cmd.Resolve(d.config.Model, d.gpu, gpus)
+	if err != nil || newest.Generation == d.config.Generation {
+		return ""
+	}
+	return newest.Generation
 }
 
 // set gives the command other values of its parameters.

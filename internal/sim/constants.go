@@ -158,17 +158,15 @@ func (c *Constants) Spread(of Subject, name string) float64 {
 	if !ok || k.Prior == 0 {
 		return 0
 	}
-	prior := k.Spread / k.Prior
-	out := prior
-	for _, s := range c.speakOf(of) {
-		if _, sets := s.Values[name]; !sets {
-			continue
-		}
-		if out, ok = s.Spread[name]; !ok {
-			out = prior
+	for _, s := range slices.Backward(c.speakOf(of)) {
+		if _, sets := s.Values[name]; sets {
+			if fitted, ok := s.Spread[name]; ok {
+				return fitted
+			}
+			break
 		}
 	}
-	return out
+	return k.Spread / k.Prior
 }
 
 // constants are the numbers that hold for one configuration.

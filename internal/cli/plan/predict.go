@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -306,21 +307,12 @@ func (f *predictFlags) correct(ctx context.Context, env console.Env, cal calib.C
 func versions(runs []calib.Observation) map[string]string {
 	out := map[string]string{}
 	for _, r := range runs {
-		v, seen := out[r.Config.Engine]
-		if !seen {
-			v = r.Version
+		if v, seen := out[r.Config.Engine]; seen && v != r.Version {
+			r.Version = ""
 		}
-		out[r.Config.Engine] = agreed(v, r.Version)
+		out[r.Config.Engine] = r.Version
 	}
 	return out
-}
-
-// agreed is what two sides say, "" where they differ.
-func agreed(a, b string) string {
-	if a != b {
-		return ""
-	}
-	return a
 }
 
 // show prints and writes a forecast in the forms that were asked for.
@@ -407,11 +399,10 @@ func (f *predictFlags) deployments(args []string) ([]forecast.Deployment, error)
 
 // parse reads a command and the configuration file that it names.
 func (f *predictFlags) parse(words []string) (engine.Command, error) {
-	version := f.version
-	if cmd, err := engine.Parse(words); err == nil && version == "" {
-		version = f.ran[cmd.Engine]
+	cmd, err := engine.Parse(words)
+	if err == nil {
+		cmd, err = ofVersion(cmd, words, cmp.Or(f.version, f.ran[cmd.Engine]))
 	}
-	cmd, err := typed(words, version)
 	if err == nil {
 		cmd, err = f.pools.apply(cmd)
 	}

@@ -17,6 +17,11 @@ func typed(words []string, version string) (engine.Command, error) {
 	if err != nil {
 		return cmd, err
 	}
+	return ofVersion(cmd, words, version)
+}
+
+// ofVersion is a command of those words in a version of its engine, "" for one that nobody says.
+func ofVersion(cmd engine.Command, words []string, version string) (engine.Command, error) {
 	cmd.Version = version
 	if r := cmd.Fit(words...); r != nil {
 		return cmd, r
