@@ -100,7 +100,7 @@ func (s *raceState) nextOption() *option {
 	p := s.pool()
 	p.climb()
 	best := p.best(1)
-	if len(best) > 0 && best[0].worth < s.curiosity()*s.objective.MinGain {
+	if len(best) > 0 && best[0].worth < s.curiosity() {
 		for _, look := range []func() *option{p.transplant, p.uncovered} {
 			if o := look(); o != nil {
 				return o
@@ -131,17 +131,24 @@ func (s *raceState) nextOption() *option {
 // The expected gain of a launch, in units of the gain that matters, under which it is better
 // spent on what has not run yet: what is expected is no better than the predictor, and launches
 // of all values together with others show where that is wrong. A small budget has fewer launches
-// to follow what they show.
+// to follow what they show. While nothing meets the bounds it is the chance to meet them under
+// which that is so: more of the like of what misses them teaches little.
 const (
-	curious        = 2
-	curiousOfSmall = 1
+	curious          = 3
+	curiousOfSmall   = 1
+	curiousOfMeeting = 0.1
 )
 
+// curiosity is what the launch that promises most is to promise at least: see worth.
 func (s *launcher) curiosity() float64 {
+	least := curious * s.objective.MinGain
 	if !s.bounded() || s.left()+len(s.trials) < smallBudget {
-		return curiousOfSmall
+		least = curiousOfSmall * s.objective.MinGain
 	}
-	return curious
+	if lead := s.leader(); lead != nil && lead.score.class == missing {
+		return max(least, curiousOfMeeting)
+	}
+	return least
 }
 
 // transplant is the leader's configuration on another engine, where that engine has run with

@@ -14,7 +14,7 @@ import (
 const rungShare = 0.5
 
 // mostRepairs is how often one candidate is mended, and mostRefusals how many
-// configurations of an engine or a checkpoint may be refused before it counts as tried.
+// configurations of an engine or a checkpoint may be refused, repairs apart, before it counts as tried.
 const (
 	mostRepairs  = 2
 	mostRefusals = 3
@@ -48,7 +48,7 @@ func (s *raceState) cover(parameter string) {
 		for _, t := range s.trials {
 			if v := t.Config[parameter]; t.open || t.measured() {
 				ran[v] = true
-			} else if t.end.Status == Refused {
+			} else if t.end.Status == Refused && t.Stage != RepairStage {
 				refused[v]++
 			}
 		}
