@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Why there is no contrast.
@@ -39,10 +40,11 @@ type Contrast struct {
 	N               int     // rounds that have both
 
 	parts []part
+	total float64 // of their weights
 }
 
-// part is what a contrast would be, were the ratios of its variances known. The
-// difference has Student's distribution with the DF of the contrast about diff.
+// part is what a contrast would be, were its variances known: the difference is normal
+// about diff.
 type part struct{ weight, diff, se float64 }
 
 // Contrast returns arm b minus arm a by the model
@@ -54,9 +56,9 @@ type part struct{ weight, diff, se float64 }
 // many times as noisy. Nobody knows the ratios of these variances, so each of a few
 // is taken in turn (see blockRatios), weighed by the likelihood of the figures with all
 // else integrated out (restricted maximum likelihood; Patterson and Thompson 1971).
-// Of each the difference has Student's distribution by generalised least squares, and
-// the interval is that of their mixture. So what a round has in common is no noise
-// where rounds differ, and where they do not, the degrees of freedom that pairs
+// Of each the difference and the noise are those of generalised least squares, with what is known
+// of noise beforehand (usualNoise), and the interval is that of their mixture. So what a round has in
+// common is no noise where rounds differ, and where they do not, the degrees of freedom that pairs
 // would cost are not lost (2(n-1) for n launches each, and not n-1); a launch that has
 // no partner counts for what it is worth. docs/tuning.md says in how many of
 // simulated confirmations the interval holds the truth.
@@ -70,7 +72,7 @@ func (l Launches) Contrast(a, b int, confidence float64) (Contrast, error) {
 	diff, sure := d.exact(rounding)
 	if sure {
 		c.Diff = diff
-	} else if c.integrate(d); c.SD < rounding {
+	} else if c.integrate(d, usualNoise); c.SD < rounding {
 		c.SD, c.SE, c.parts = 0, 0, nil
 	}
 	if math.Abs(c.Diff) < rounding {
@@ -107,8 +109,21 @@ func blockWeight(of []float64, at int) float64 {
 	return (1 - noBlocks) / float64(len(of)-1)
 }
 
-// integrate makes the mixture.
-func (c *Contrast) integrate(d *design) {
+// usualNoise is what the noise between launches seldom is far above. Below it nothing is thought of the
+// noise beforehand; beyond it, twice as much is half as likely (a tail as that of the half-Cauchy
+// distribution; Gelman 2006, Prior distributions for variance parameters in hierarchical models,
+// section 4.3). So two launches that happen to lie apart do not have the interval allow for noise that
+// hardly any server has.
+const usualNoise = 0.15
+
+// seldom is the logarithm of how likely the noises a and b are, beside ones far below what is usual.
+func seldom(a, b, usual float64) float64 {
+	return -(math.Log1p(a*a/(usual*usual)) + math.Log1p(b*b/(usual*usual))) / 2
+}
+
+// integrate makes the mixture: over the ratios of the variances, and of each over the noise. Were any
+// noise usual, the latter would be Student's distribution.
+func (c *Contrast) integrate(d *design, usual float64) {
 	one := []float64{0}
 	rounds, nodes := one, one
 	if d.repeats(func(l Launch) int { return l.Round }) {
@@ -117,36 +132,47 @@ func (c *Contrast) integrate(d *design) {
 	if d.repeats(func(l Launch) int { return l.Node }) {
 		nodes = blockRatios
 	}
-	most := math.Inf(-1)
-	var spread []float64
+	type weighed struct {
+		fitted
+		noise float64 // ratio
+	}
+	var fits []weighed
+	likeliest := math.Inf(-1)
 	for i, round := range rounds {
 		for j, node := range nodes {
 			for n, noise := range noiseRatios {
-				f := d.fit(round, node, noise)
+				f := weighed{d.fit(round, node, noise), noise}
 				f.likelihood += math.Log(blockWeight(rounds, i) * blockWeight(nodes, j) * noiseWeights[n])
-				most = max(most, f.likelihood)
-				c.parts = append(c.parts, part{f.likelihood, f.diff, f.sd * f.scale})
-				spread = append(spread, f.sd*math.Sqrt((noise+1/noise)/2))
+				likeliest = max(likeliest, f.likelihood)
+				fits = append(fits, f)
 			}
 		}
 	}
+	const negligible = 12 // on logarithms
+	fits = slices.DeleteFunc(fits, func(f weighed) bool { return f.likelihood < likeliest-negligible })
 	sum := 0.0
-	for i := range c.parts {
-		c.parts[i].weight = math.Exp(c.parts[i].weight - most)
-		sum += c.parts[i].weight
-	}
-	kept := c.parts[:0]
-	variance := 0.0
-	for i, p := range c.parts {
-		p.weight /= sum
-		c.Diff += p.weight * p.diff
-		c.SD += p.weight * spread[i]
-		variance += p.weight * p.se * p.se
-		if p.weight > 1e-5 {
-			kept = append(kept, p)
+	for _, f := range fits {
+		all, precision := 0.0, 0.0
+		root := math.Sqrt(f.noise)
+		// The noise is exp(u) times what the figures show of it.
+		for u := -2.4 / math.Sqrt(c.DF); u < min(8, negligible/c.DF); u += 0.6 / math.Sqrt(c.DF) {
+			sd := f.sd * math.Exp(u)
+			w := math.Exp(f.likelihood - likeliest - c.DF*u - c.DF/2*math.Expm1(-2*u) + seldom(sd/root, sd*root, usual))
+			c.parts = append(c.parts, part{w, f.diff, sd * f.scale})
+			all, precision = all+w, precision+w/(sd*sd)
 		}
+		sd := math.Sqrt(all / precision)
+		sum += all
+		c.Diff += all * f.diff
+		c.SD += all * sd * math.Sqrt((f.noise+1/f.noise)/2)
+		c.SE += all * sd * f.scale * sd * f.scale
 	}
-	c.parts, c.SE = kept, math.Sqrt(variance)
+	c.Diff, c.SD, c.SE = c.Diff/sum, c.SD/sum, math.Sqrt(c.SE/sum)
+	c.parts = slices.DeleteFunc(c.parts, func(p part) bool { return p.weight <= 1e-5*sum })
+	c.total = 0
+	for _, p := range c.parts {
+		c.total += p.weight
+	}
 }
 
 // Below is the chance that the difference is less than x.
@@ -160,17 +186,11 @@ func (c Contrast) Below(x float64) float64 {
 		}
 		return 0.5
 	}
-	var all, of Total
+	below := 0.0
 	for _, p := range c.parts {
-		t := (x - p.diff) / p.se
-		tail := StudentTail(t, c.DF) / 2
-		if t > 0 {
-			tail = 1 - tail
-		}
-		of.Add(p.weight * tail)
-		all.Add(p.weight)
+		below += p.weight * NormalCDF((x-p.diff)/p.se)
 	}
-	return of.Sum() / all.Sum()
+	return below / c.total
 }
 
 // At is the interval at another confidence. To have the comparisons of a family
@@ -216,15 +236,12 @@ func (c Contrast) quantile(p float64) float64 {
 
 // density is that of the difference at x.
 func (c Contrast) density(x float64) float64 {
-	half, _ := math.Lgamma(c.DF / 2)
-	more, _ := math.Lgamma((c.DF + 1) / 2)
-	sum, all := 0.0, 0.0
-	for _, k := range c.parts {
-		t := (x - k.diff) / k.se
-		sum += k.weight / k.se * math.Exp(-(c.DF+1)/2*math.Log1p(t*t/c.DF))
-		all += k.weight
+	sum := 0.0
+	for _, p := range c.parts {
+		z := (x - p.diff) / p.se
+		sum += p.weight / p.se * math.Exp(-z*z/2)
 	}
-	return sum / all * math.Exp(more-half) / math.Sqrt(c.DF*math.Pi)
+	return sum / c.total / math.Sqrt(2*math.Pi)
 }
 
 // design is the launches of two arms as a linear model: column 0 is 1 for arm b,
@@ -463,4 +480,28 @@ func LaunchesFor(sd, effect, confidence, power float64) int {
 		}
 	}
 	return high
+}
+
+// HalfWidth is half the width of the interval of two launches each that differ by sd, where so
+// many further launches of the first arm, of another stratum, do too: six intervals in seven of
+// launches with that noise are narrower.
+func HalfWidth(sd float64, further int, confidence float64) float64 {
+	var l Launches
+	for i := range max(2, further) {
+		y := sd * math.Sqrt(0.5)
+		if i%2 == 1 {
+			y = -y
+		}
+		if i < 2 {
+			l = append(l, Launch{Y: y, Round: i}, Launch{Y: -y, Arm: 1, Round: i})
+		}
+		if i < further {
+			l = append(l, Launch{Y: y, Round: -1, Stratum: 1})
+		}
+	}
+	c, err := l.Contrast(0, 1, confidence)
+	if err != nil {
+		return math.Inf(1)
+	}
+	return (c.High - c.Low) / 2
 }

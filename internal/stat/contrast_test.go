@@ -132,6 +132,86 @@ func TestContrastOfBlocks(t *testing.T) {
 	}
 }
 
+// TestContrastOfUsualNoise: where any noise is usual the mixture is one of Student's distributions, one
+// for each ratio of the variances; small noise is usual, and of large noise less is allowed for.
+func TestContrastOfUsualNoise(t *testing.T) {
+	l := launchesOf([2]float64{0, 0.1}, [2]float64{0.02, 0.13}, [2]float64{0.01, 0.15})
+	for _, l := range []Launches{l[:4], l, append(slices.Clone(l), Launch{Y: 1, Stratum: 1}, Launch{Y: 1.03, Stratum: 1})} {
+		d, err := newDesign(l, 0, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := Contrast{DF: float64(len(d.y) - d.columns)}
+		c.integrate(d, math.Inf(1))
+		for _, x := range []float64{-0.5, 0, 0.08, 0.12, 0.2, 1} {
+			sum, all := 0.0, 0.0
+			for i, round := range blockRatios {
+				for n, noise := range noiseRatios {
+					f := d.fit(round, 0, noise)
+					w := math.Exp(f.likelihood) * blockWeight(blockRatios, i) * noiseWeights[n]
+					below := StudentTail((x-f.diff)/(f.sd*f.scale), c.DF) / 2
+					if x > f.diff {
+						below = 1 - below
+					}
+					sum, all = sum+w*below, all+w
+				}
+			}
+			if got := c.Below(x); math.Abs(got-sum/all) > 5e-4 {
+				t.Errorf("%d launches: below %v with a chance of %v, by Student %v", len(l), x, got, sum/all)
+			}
+		}
+	}
+	width := func(times, usual float64) float64 {
+		big := slices.Clone(l)
+		for i := range big {
+			big[i].Y *= times
+		}
+		d, err := newDesign(big, 0, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := Contrast{DF: float64(len(d.y) - d.columns)}
+		c.integrate(d, usual)
+		low, high := c.At(0.95)
+		return (high - low) / times
+	}
+	any := width(1, math.Inf(1))
+	for times, share := range map[float64][2]float64{0.01: {0.98, 1}, 1: {0.7, 0.95}, 10: {0.4, 0.75}} {
+		if got := width(times, usualNoise) / any; got < share[0] || got > share[1] {
+			t.Errorf("of %v times the scatter the interval is %v as wide as where any noise is usual, want %v", times, got, share)
+		}
+	}
+}
+
+// TestHalfWidth: few intervals of drawn launches are wider.
+func TestHalfWidth(t *testing.T) {
+	rng := Stream(29, "widths")
+	for _, sd := range []float64{0.01, 0.08} {
+		const n = 400
+		most, wider := HalfWidth(sd, 2, 0.98), 0
+		for range n {
+			var l Launches
+			for i := range 2 {
+				l = append(l, Launch{Y: sd * rng.NormFloat64(), Round: i}, Launch{Y: sd * rng.NormFloat64(), Arm: 1, Round: i}, Launch{Y: sd * rng.NormFloat64(), Round: -1, Stratum: 1})
+			}
+			c, err := l.Contrast(0, 1, 0.98)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.High-c.Low > 2*most {
+				wider++
+			}
+		}
+		t.Logf("noise %v: %v, %d of %d are wider", sd, most, wider, n)
+		if share := float64(wider) / n; share < 0.05 || share > 0.2 {
+			t.Errorf("noise %v: %v of the intervals are wider than %v", sd, share, most)
+		}
+	}
+	if a, b := HalfWidth(0.02, 0, 0.98), HalfWidth(0.02, 2, 0.98); !(a > b) {
+		t.Errorf("without further launches %v, with two %v", a, b)
+	}
+}
+
 // TestContrastIsBestLinear: of random layouts with holes, nodes and strata the
 // difference is a sum of the figures with weights that no arm's, round's or stratum's level
 // moves, of the variance that it is said to have; and no other such weights have less.
@@ -380,7 +460,7 @@ func TestContrastCovers(t *testing.T) {
 // equal steps (Jennison and Turnbull 2000, table 2.9), and by simulation a plan that begins late.
 func TestSequentialConfidence(t *testing.T) {
 	z := func(least, most, now int, confidence float64) float64 {
-		return normalQuantile(1 - (1-SequentialConfidence(least, most, now, confidence))/2)
+		return NormalQuantile(1 - (1-SequentialConfidence(least, most, now, confidence))/2)
 	}
 	for looks, want := range map[int]float64{1: 1.960, 2: 2.038, 3: 2.083, 5: 2.136} {
 		if got := z(1, looks, looks, 0.95); math.Abs(got-want) > 2e-3 {
@@ -453,6 +533,17 @@ func TestLaunchesFor(t *testing.T) {
 	for _, effect := range []float64{0, -1, 1e-9} {
 		if got := LaunchesFor(0.02, effect, 0.95, 0.8); got != 10000 {
 			t.Errorf("an effect of %v: %d", effect, got)
+		}
+	}
+}
+
+func BenchmarkContrast(b *testing.B) {
+	l := launchesOf([2]float64{0, 0.1}, [2]float64{0.02, 0.13}, [2]float64{0.01, 0.12}, [2]float64{0.03, 0.11})
+	l = append(l, Launch{Y: 1, Stratum: 1, Round: -1}, Launch{Y: 1.01, Stratum: 1, Round: -1})
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := l.Contrast(0, 1, 0.98); err != nil {
+			b.Fatal(err)
 		}
 	}
 }

@@ -34,7 +34,7 @@ func SequentialConfidence(least, most, now int, confidence float64) float64 {
 	c, ok := sequential.Load(key)
 	if !ok {
 		alpha := 1 - confidence
-		low, high := normalQuantile(1-alpha/2), normalQuantile(1-alpha/2/float64(most-least+1))
+		low, high := NormalQuantile(1-alpha/2), NormalQuantile(1-alpha/2/float64(most-least+1))
 		for range 16 {
 			if c := (low + high) / 2; crosses(c, least, most) > alpha {
 				low = c
@@ -59,8 +59,8 @@ func critical(c float64, n, most int) float64 {
 // NormalCDF is the distribution function of the standard normal.
 func NormalCDF(z float64) float64 { return math.Erfc(-z/math.Sqrt2) / 2 }
 
-// normalQuantile is the p-quantile of the normal distribution.
-func normalQuantile(p float64) float64 { return math.Sqrt2 * math.Erfinv(2*p-1) }
+// NormalQuantile is the p-quantile of the standard normal.
+func NormalQuantile(p float64) float64 { return math.Sqrt2 * math.Erfinv(2*p-1) }
 
 // crosses is the chance that the sum of n normal numbers, for an n from least to most,
 // is further from 0 than its critical value times sqrt(n).

@@ -72,13 +72,13 @@ func (k *confirmation) nearestBound(f, other *finalist) *Bound {
 func (k *confirmation) boundFamily() int { return k.family() * (1 + len(k.objective.SLOs)) }
 
 // towards is the figure of a bound, more being better: its logarithm where both
-// finalists' figures have one.
+// finalists' figures have one, else its share of the largest.
 func towards(b Bound, of ...*finalist) func(*trial) float64 {
-	positive := true
+	positive, largest := true, 0.0
 	for _, f := range of {
 		for _, t := range f.rounds {
-			if v, ok := t.merged[b.Metric]; ok && !(v > 0) {
-				positive = false
+			if v, ok := t.merged[b.Metric]; ok {
+				positive, largest = positive && v > 0, max(largest, math.Abs(v))
 			}
 		}
 	}
@@ -89,6 +89,8 @@ func towards(b Bound, of ...*finalist) func(*trial) float64 {
 			return math.NaN()
 		case positive:
 			v = math.Log(v) // not a number or infinite where another finalist's is not positive: no launch
+		case largest > 0:
+			v /= largest
 		}
 		if b.Op == "<=" {
 			return -v

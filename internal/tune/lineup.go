@@ -73,20 +73,22 @@ func (l lineup) rivals(st standing) bool {
 // known of it before the confirmation, and the launches beside the two rounds: where one of so few is
 // lost, the rest show nothing.
 const (
-	surePower    = 0.97
-	unsureSpread = 1.6
+	surePower    = 0.9
+	unsureSpread = 1.3
 	spareOfSure  = 1
 )
 
 // sure reports whether the gain of the first is so far above the noise that two rounds show it almost
-// surely: then the launches of a third tell more of the next best.
+// surely, even where their interval is one of the widest: then the launches of a third tell more of the
+// next best.
 func (l lineup) sure() bool {
 	if len(l.all) == 0 || !l.based() || l.asked.Rounds != 0 || l.options.Rounds == fewest || l.all[0].score.class != meeting {
 		return false
 	}
 	looks := min(max(fewest, l.left()/2), mostRounds*fewest)
 	level := stat.SequentialConfidence(fewest, looks, fewest, 1-(1-Confidence)/2)
-	return stat.LaunchesFor(unsureSpread*l.launchSpread(), l.toShow(&l.all[0]), level, surePower) <= fewest
+	noise := l.launchSpread()
+	return l.toShow(&l.all[0]) >= stat.HalfWidth(unsureSpread*noise, len(l.base), level)+stat.NormalQuantile(surePower)*noise
 }
 
 // launches are what the confirmation takes at least: the rounds of a pair; of a gain that is sure two
