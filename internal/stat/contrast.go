@@ -40,11 +40,10 @@ type Contrast struct {
 	N               int     // rounds that have both
 
 	parts []part
-	total float64 // of their weights
 }
 
 // part is what a contrast would be, were its variances known: the difference is normal
-// about diff.
+// about diff. The weights of all add up to 1.
 type part struct{ weight, diff, se float64 }
 
 // Contrast returns arm b minus arm a by the model
@@ -121,43 +120,20 @@ func seldom(a, b, usual float64) float64 {
 	return -(math.Log1p(a*a/(usual*usual)) + math.Log1p(b*b/(usual*usual))) / 2
 }
 
+// negligible is how much less likely than the likeliest, on logarithms, what is left out of the mixture is.
+const negligible = 12
+
 // integrate makes the mixture: over the ratios of the variances, and of each over the noise. Were any
 // noise usual, the latter would be Student's distribution.
 func (c *Contrast) integrate(d *design, usual float64) {
-	one := []float64{0}
-	rounds, nodes := one, one
-	if d.repeats(func(l Launch) int { return l.Round }) {
-		rounds = blockRatios
-	}
-	if d.repeats(func(l Launch) int { return l.Node }) {
-		nodes = blockRatios
-	}
-	type weighed struct {
-		fitted
-		noise float64 // ratio
-	}
-	var fits []weighed
-	likeliest := math.Inf(-1)
-	for i, round := range rounds {
-		for j, node := range nodes {
-			for n, noise := range noiseRatios {
-				f := weighed{d.fit(round, node, noise), noise}
-				f.likelihood += math.Log(blockWeight(rounds, i) * blockWeight(nodes, j) * noiseWeights[n])
-				likeliest = max(likeliest, f.likelihood)
-				fits = append(fits, f)
-			}
-		}
-	}
-	const negligible = 12 // on logarithms
-	fits = slices.DeleteFunc(fits, func(f weighed) bool { return f.likelihood < likeliest-negligible })
 	sum := 0.0
-	for _, f := range fits {
+	for _, f := range d.fits() {
 		all, precision := 0.0, 0.0
 		root := math.Sqrt(f.noise)
 		// The noise is exp(u) times what the figures show of it.
 		for u := -2.4 / math.Sqrt(c.DF); u < min(8, negligible/c.DF); u += 0.6 / math.Sqrt(c.DF) {
 			sd := f.sd * math.Exp(u)
-			w := math.Exp(f.likelihood - likeliest - c.DF*u - c.DF/2*math.Expm1(-2*u) + seldom(sd/root, sd*root, usual))
+			w := math.Exp(f.likelihood - c.DF*u - c.DF/2*math.Expm1(-2*u) + seldom(sd/root, sd*root, usual))
 			c.parts = append(c.parts, part{w, f.diff, sd * f.scale})
 			all, precision = all+w, precision+w/(sd*sd)
 		}
@@ -169,9 +145,12 @@ func (c *Contrast) integrate(d *design, usual float64) {
 	}
 	c.Diff, c.SD, c.SE = c.Diff/sum, c.SD/sum, math.Sqrt(c.SE/sum)
 	c.parts = slices.DeleteFunc(c.parts, func(p part) bool { return p.weight <= 1e-5*sum })
-	c.total = 0
+	kept := 0.0
 	for _, p := range c.parts {
-		c.total += p.weight
+		kept += p.weight
+	}
+	for i := range c.parts {
+		c.parts[i].weight /= kept
 	}
 }
 
@@ -190,7 +169,7 @@ func (c Contrast) Below(x float64) float64 {
 	for _, p := range c.parts {
 		below += p.weight * NormalCDF((x-p.diff)/p.se)
 	}
-	return below / c.total
+	return below
 }
 
 // At is the interval at another confidence. To have the comparisons of a family
@@ -241,7 +220,7 @@ func (c Contrast) density(x float64) float64 {
 		z := (x - p.diff) / p.se
 		sum += p.weight / p.se * math.Exp(-z*z/2)
 	}
-	return sum / c.total / math.Sqrt(2*math.Pi)
+	return sum / math.Sqrt(2*math.Pi)
 }
 
 // design is the launches of two arms as a linear model: column 0 is 1 for arm b,
@@ -353,6 +332,36 @@ type fitted struct {
 	diff       float64
 	scale      float64 // of diff: its standard error over sd
 	sd         float64
+	noise      float64 // ratio that was taken
+}
+
+// fits are those of all ratios that are not negligible. Their likelihoods are beside the largest one's, with
+// what is thought of the ratios beforehand.
+func (d *design) fits() []fitted {
+	one := []float64{0}
+	rounds, nodes := one, one
+	if d.repeats(func(l Launch) int { return l.Round }) {
+		rounds = blockRatios
+	}
+	if d.repeats(func(l Launch) int { return l.Node }) {
+		nodes = blockRatios
+	}
+	var out []fitted
+	likeliest := math.Inf(-1)
+	for i, round := range rounds {
+		for j, node := range nodes {
+			for n, noise := range noiseRatios {
+				f := d.fit(round, node, noise)
+				f.likelihood += math.Log(blockWeight(rounds, i) * blockWeight(nodes, j) * noiseWeights[n])
+				likeliest = max(likeliest, f.likelihood)
+				out = append(out, f)
+			}
+		}
+	}
+	for i := range out {
+		out[i].likelihood -= likeliest
+	}
+	return slices.DeleteFunc(out, func(f fitted) bool { return f.likelihood < -negligible })
 }
 
 // fit is the fit where the variances of rounds and nodes are so many times that of
@@ -403,6 +412,7 @@ func (d *design) fit(rounds, nodes, noise float64) fitted {
 		diff:       u[last] / normal[last][last],
 		scale:      1 / normal[last][last],
 		sd:         math.Sqrt(rest / free),
+		noise:      noise,
 	}
 }
 
@@ -486,18 +496,10 @@ func LaunchesFor(sd, effect, confidence, power float64) int {
 // many further launches of the first arm, of another stratum, do too: six intervals in seven of
 // launches with that noise are narrower.
 func HalfWidth(sd float64, further int, confidence float64) float64 {
-	var l Launches
-	for i := range max(2, further) {
-		y := sd * math.Sqrt(0.5)
-		if i%2 == 1 {
-			y = -y
-		}
-		if i < 2 {
-			l = append(l, Launch{Y: y, Round: i}, Launch{Y: -y, Arm: 1, Round: i})
-		}
-		if i < further {
-			l = append(l, Launch{Y: y, Round: -1, Stratum: 1})
-		}
+	y := []float64{sd * math.Sqrt(0.5), -sd * math.Sqrt(0.5)}
+	l := Launches{{Y: y[0]}, {Y: y[1], Arm: 1}, {Y: y[1], Round: 1}, {Y: y[0], Arm: 1, Round: 1}}
+	for i := range further {
+		l = append(l, Launch{Y: y[i%2], Round: -1, Stratum: 1})
 	}
 	c, err := l.Contrast(0, 1, confidence)
 	if err != nil {

@@ -132,17 +132,24 @@ func TestContrastOfBlocks(t *testing.T) {
 	}
 }
 
+// mixture is the contrast of two arms where so much noise is usual.
+func mixture(t *testing.T, l Launches, usual float64) (*design, Contrast) {
+	t.Helper()
+	d, err := newDesign(l, 0, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := Contrast{DF: float64(len(d.y) - d.columns)}
+	c.integrate(d, usual)
+	return d, c
+}
+
 // TestContrastOfUsualNoise: where any noise is usual the mixture is one of Student's distributions, one
 // for each ratio of the variances; small noise is usual, and of large noise less is allowed for.
 func TestContrastOfUsualNoise(t *testing.T) {
 	l := launchesOf([2]float64{0, 0.1}, [2]float64{0.02, 0.13}, [2]float64{0.01, 0.15})
 	for _, l := range []Launches{l[:4], l, append(slices.Clone(l), Launch{Y: 1, Stratum: 1}, Launch{Y: 1.03, Stratum: 1})} {
-		d, err := newDesign(l, 0, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c := Contrast{DF: float64(len(d.y) - d.columns)}
-		c.integrate(d, math.Inf(1))
+		d, c := mixture(t, l, math.Inf(1))
 		for _, x := range []float64{-0.5, 0, 0.08, 0.12, 0.2, 1} {
 			sum, all := 0.0, 0.0
 			for i, round := range blockRatios {
@@ -166,18 +173,13 @@ func TestContrastOfUsualNoise(t *testing.T) {
 		for i := range big {
 			big[i].Y *= times
 		}
-		d, err := newDesign(big, 0, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c := Contrast{DF: float64(len(d.y) - d.columns)}
-		c.integrate(d, usual)
+		_, c := mixture(t, big, usual)
 		low, high := c.At(0.95)
 		return (high - low) / times
 	}
-	any := width(1, math.Inf(1))
+	whole := width(1, math.Inf(1))
 	for times, share := range map[float64][2]float64{0.01: {0.98, 1}, 1: {0.7, 0.95}, 10: {0.4, 0.75}} {
-		if got := width(times, usualNoise) / any; got < share[0] || got > share[1] {
+		if got := width(times, usualNoise) / whole; got < share[0] || got > share[1] {
 			t.Errorf("of %v times the scatter the interval is %v as wide as where any noise is usual, want %v", times, got, share)
 		}
 	}

@@ -158,7 +158,7 @@ func (s *raceState) plan() *confirmation {
 		k.finalists = append(k.finalists, newFinalist(theBaseline.candidate, theBaseline, s.baseConfig()))
 	}
 	line, left, lost := confirmable(s.model), s.left(), 0
-	if line.sure() {
+	if line.sure {
 		k.least, lost = fewest, spareOfSure
 	}
 	for _, st := range line.all {
@@ -611,7 +611,7 @@ func (m *model) searching() int {
 		case lead.score.class == missing:
 			return m.left() - 2*m.options.Rounds
 		case lead.score.class == meeting && gain > math.Log1p(m.objective.MinGain):
-			if line := confirmable(m); line.sure() {
+			if line := confirmable(m); line.sure {
 				return m.left() - line.launches() - reducing(total, m.options.Rounds)
 			}
 			share := MostKept

@@ -10,7 +10,8 @@ import (
 // lineup is what may be confirmed, in order.
 type lineup struct {
 	*model
-	all []standing
+	all  []standing
+	sure bool // two rounds show the gain of the first
 }
 
 // confirmable are what is thought best, then what was measured best, should the two differ, then the
@@ -35,8 +36,9 @@ func confirmable(m *model) lineup {
 	if best > 1 {
 		raise(all[1:], best-1)
 	}
-	l := lineup{m, all}
+	l := lineup{model: m, all: all}
 	l.simplify()
+	l.sure = l.isSure()
 	return l
 }
 
@@ -78,10 +80,10 @@ const (
 	spareOfSure  = 1
 )
 
-// sure reports whether the gain of the first is so far above the noise that two rounds show it almost
+// isSure reports whether the gain of the first is so far above the noise that two rounds show it almost
 // surely, even where their interval is one of the widest: then the launches of a third tell more of the
 // next best.
-func (l lineup) sure() bool {
+func (l lineup) isSure() bool {
 	if len(l.all) == 0 || !l.based() || l.asked.Rounds != 0 || l.options.Rounds == fewest || l.all[0].score.class != meeting {
 		return false
 	}
@@ -95,7 +97,7 @@ func (l lineup) sure() bool {
 // rounds, of three where the second may be the better one, and the spare.
 func (l lineup) launches() int {
 	switch {
-	case !l.sure():
+	case !l.sure:
 		return 2 * l.options.Rounds
 	case len(l.all) > 1 && l.rivals(l.all[1]):
 		return 3*fewest + spareOfSure

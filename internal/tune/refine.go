@@ -131,22 +131,21 @@ func (s *raceState) nextOption() *option {
 // The expected gain of a launch, in units of the gain that matters, under which it is better
 // spent on what has not run yet: what is expected is no better than the predictor, and launches
 // of all values together with others show where that is wrong. A small budget has fewer launches
-// to follow what they show. While nothing meets the bounds it is the chance to meet them under
-// which that is so: more of the like of what misses them teaches little.
+// to follow what they show: there it is one. While nothing meets the bounds it is the chance to meet
+// them: more of the like of what misses them teaches little.
 const (
 	curious          = 3
-	curiousOfSmall   = 1
 	curiousOfMeeting = 0.1
 )
 
 // curiosity is what the launch that promises most is to promise at least: see worth.
 func (s *launcher) curiosity() float64 {
-	least := curious * s.objective.MinGain
-	if !s.bounded() || s.left()+len(s.trials) < smallBudget {
-		least = curiousOfSmall * s.objective.MinGain
+	least := s.objective.MinGain
+	if s.bounded() && s.left()+len(s.trials) >= smallBudget {
+		least *= curious
 	}
 	if lead := s.leader(); lead != nil && lead.score.class == missing {
-		return max(least, curiousOfMeeting)
+		least = max(least, curiousOfMeeting)
 	}
 	return least
 }
