@@ -33,51 +33,51 @@ type PublishedFigure struct {
 
 // PublishedFigures are those that the study has: of the baseline, of what it lists whole, and
 // of the reference.
-func (s *Study) PublishedFigures() []PublishedFigure {
+func (f *File) PublishedFigures() []PublishedFigure {
 	var out []PublishedFigure
 	add := func(all ...Candidate) {
 		for _, k := range all {
 			if k.Published > 0 {
-				out = append(out, PublishedFigure{k.Label, s.whole(k), k.Published})
+				out = append(out, PublishedFigure{k.Label, f.whole(k), k.Published})
 			}
 		}
 	}
-	if s.Baseline != nil {
-		add(*s.Baseline)
+	if f.Baseline != nil {
+		add(*f.Baseline)
 	}
-	for _, st := range s.Stages {
+	for _, st := range f.Stages {
 		add(st.Try...)
 	}
-	add(s.Arms...)
-	add(s.Survey...)
-	if s.Reference != nil {
-		add(s.Reference.candidate())
+	add(f.Arms...)
+	add(f.Survey...)
+	if f.Reference != nil {
+		add(f.Reference.candidate())
 	}
 	return out
 }
 
 // ReferenceConfig is the configuration of the reference; nil where there is none.
-func (s *Study) ReferenceConfig() tune.Config {
-	if s.Reference == nil {
+func (f *File) ReferenceConfig() tune.Config {
+	if f.Reference == nil {
 		return nil
 	}
-	return s.whole(s.Reference.candidate())
+	return f.whole(f.Reference.candidate())
 }
 
 // whole is a candidate that starts from nothing, as strategies have it.
 func (f *File) whole(k Candidate) tune.Config { return tune.Change{Set: f.fullConfig(k)}.Apply(nil) }
 
 // surveyed are the configurations of a survey, with the reference where it is none of them.
-func (s *Study) surveyed() []tune.Change {
+func (f *File) surveyed() []tune.Change {
 	var all []tune.Change
 	listed := false
-	for _, k := range s.Survey {
-		all = append(all, tune.Change{Label: k.Label, Set: s.fullConfig(k)})
-		listed = listed || maps.Equal(s.whole(k), s.ReferenceConfig())
+	for _, k := range f.Survey {
+		all = append(all, tune.Change{Label: k.Label, Set: f.fullConfig(k)})
+		listed = listed || maps.Equal(f.whole(k), f.ReferenceConfig())
 	}
-	if s.Reference != nil && !listed {
-		k := s.Reference.candidate()
-		all = append(all, tune.Change{Label: k.Label, Set: s.fullConfig(k)})
+	if f.Reference != nil && !listed {
+		k := f.Reference.candidate()
+		all = append(all, tune.Change{Label: k.Label, Set: f.fullConfig(k)})
 	}
 	return all
 }

@@ -60,9 +60,9 @@ func (s *Study) Unasked() error {
 }
 
 // UnknownFlags are the flags of the study's engines that perflab does not know, by engine.
-func (s *Study) UnknownFlags() map[string][]string {
+func (f *File) UnknownFlags() map[string][]string {
 	out := map[string][]string{}
-	for name, use := range s.Engines {
+	for name, use := range f.Engines {
 		cmd, err := use.command(name, "MODEL", nil)
 		if flags := cmd.Unknown(); err == nil && len(flags) > 0 {
 			out[name] = flags
@@ -72,8 +72,8 @@ func (s *Study) UnknownFlags() map[string][]string {
 }
 
 // UnknownRemarks says what a reader must know of them, a sentence an engine.
-func (s *Study) UnknownRemarks() (out []string) {
-	unknown := s.UnknownFlags()
+func (f *File) UnknownRemarks() (out []string) {
+	unknown := f.UnknownFlags()
 	for _, name := range slices.Sorted(maps.Keys(unknown)) {
 		if e, err := engine.ByName(name); err == nil {
 			out = append(out, fmt.Sprintf("perflab does not know what these flags of %s do: %s. They are passed on as they stand, no rule is checked of them, and no prediction heeds them.", e.Title, strings.Join(unknown[name], ", ")))

@@ -37,26 +37,26 @@ func (w *World) Evaluate(p tune.Proposal, launches int) tune.Observation {
 		return o
 	}
 	o.Status = tune.Measured
-	launch := w.common(p.Pass) + w.drift(p.Trial, launches) + w.Noise.Launch*factor(w.Noise.Engine[p.Config["engine"]])*draw.NormFloat64()
+	launch := w.common(p.Pass) + w.Noise.drift(p.Trial, launches) + w.Noise.Launch*factor(w.Noise.Engine[p.Config["engine"]])*draw.NormFloat64()
 	if draw.Float64() < w.Noise.Outlier {
 		launch += outlier
 	}
 	figures := w.noisy(x.figures, share, launch, draw)
-	within := w.within(w.Objective.Metric, share)
+	within := w.Noise.within(w.Objective.Metric, share)
 	o.Figures = map[string]map[string]float64{}
 	o.Within = map[string]float64{}
 	for _, name := range p.Workloads {
 		o.Figures[name], o.Within[name] = figures, within
 		o.Seconds += x.figures["duration"]
 	}
-	o.Moves = w.field.Moves(p.Config, figures, w.missed(figures))
+	o.Moves = w.field.Moves(p.Config, figures, missed(w.Objective, figures))
 	return o
 }
 
 // missed are the metrics whose constraints figures do not meet.
-func (w *World) missed(f map[string]float64) []string {
+func missed(o tune.Objective, f map[string]float64) []string {
 	var names []string
-	for _, b := range w.Objective.SLOs {
+	for _, b := range o.SLOs {
 		if !b.Holds(f) {
 			names = append(names, b.Metric)
 		}
@@ -84,8 +84,8 @@ func (w *World) refusal(o tune.Observation, c tune.Config, x *cell) tune.Observa
 }
 
 // within is the standard error of a figure within a launch.
-func (w *World) within(name string, share float64) float64 {
-	e := w.Noise.Within / math.Sqrt(share)
+func (n Noise) within(name string, share float64) float64 {
+	e := n.Within / math.Sqrt(share)
 	if strings.HasPrefix(name, tails) {
 		e *= 2
 	}
@@ -102,13 +102,13 @@ func (w *World) common(pass int) float64 {
 }
 
 // drift is what the machine has become slower by when a trial of a study begins.
-func (w *World) drift(trial, launches int) float64 {
+func (n Noise) drift(trial, launches int) float64 {
 	at := float64(trial-1) / float64(max(1, launches-1))
 	switch {
-	case w.Noise.Jump == 0:
-		return w.Noise.Drift * at
-	case at >= w.Noise.Jump:
-		return w.Noise.Drift
+	case n.Jump == 0:
+		return n.Drift * at
+	case at >= n.Jump:
+		return n.Drift
 	}
 	return 0
 }
@@ -125,9 +125,9 @@ func (w *World) noisy(truth map[string]float64, share, launch float64, draw *ran
 		v, own := truth[name], draw.NormFloat64()
 		switch {
 		case timed(name):
-			v *= math.Exp(launch + w.within(name, share)*own)
+			v *= math.Exp(launch + w.Noise.within(name, share)*own)
 		case w.Load.Rate == 0 && strings.HasSuffix(name, "_throughput"):
-			v *= math.Exp(-launch + w.within(name, share)*own)
+			v *= math.Exp(-launch + w.Noise.within(name, share)*own)
 		}
 		f[name] = v
 	}

@@ -24,14 +24,14 @@ func (w *World) stages() []tune.Stage {
 		}
 	}
 	stages := []tune.Stage{
-		{Name: "engine", Changes: w.changes("engine", w.Engines)},
-		{Name: "quantisation", Changes: w.changes("model", w.Models)},
+		{Name: "engine", Changes: changes(w.Baseline, "engine", w.Engines)},
+		{Name: "quantisation", Changes: changes(w.Baseline, "model", w.Models)},
 		{Name: "parallelism", Changes: w.layouts(layout)},
 	}
 	for _, names := range [][]string{limits[:1], limits[1:], rest, speculation} {
 		var s tune.Stage
 		for _, name := range names {
-			s.Changes = append(s.Changes, w.changes(name, w.Narrow[name])...)
+			s.Changes = append(s.Changes, changes(w.Baseline, name, w.Narrow[name])...)
 		}
 		s.Name = strings.Join(names, " and ")
 		stages = append(stages, s)
@@ -39,11 +39,11 @@ func (w *World) stages() []tune.Stage {
 	return slices.DeleteFunc(stages, func(s tune.Stage) bool { return len(s.Changes) == 0 })
 }
 
-// changes set one parameter to each value that the baseline does not have.
-func (w *World) changes(name string, values []string) []tune.Change {
+// changes set one parameter to each value that a configuration does not have.
+func changes(of tune.Config, name string, values []string) []tune.Change {
 	var out []tune.Change
 	for _, v := range values {
-		if v != w.Baseline[name] {
+		if v != of[name] {
 			out = append(out, tune.Change{Label: name + " " + cmp.Or(v, "default"), Set: tune.Config{name: v}})
 		}
 	}

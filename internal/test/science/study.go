@@ -83,11 +83,11 @@ type End struct {
 
 // Covered reports whether the true gain lies in the interval that a study states, where
 // it states one.
-func (e End) Covered() (yes, stated bool) {
-	if e.Stated == nil || e.Gain == nil {
+func (end *End) Covered() (yes, stated bool) {
+	if end.Stated == nil || end.Gain == nil {
 		return false, false
 	}
-	return e.Stated.Low <= *e.Gain && *e.Gain <= e.Stated.High, true
+	return end.Stated.Low <= *end.Gain && *end.Gain <= end.Stated.High, true
 }
 
 // Study runs a strategy of so many launches to its end. Where nothing is recommended the
@@ -113,11 +113,12 @@ func (w *World) Study(e Entrant, launches int) (End, error) {
 		end.Reached = min(end.Reached, l.Regret)
 		s.Tell(o)
 	}
-	w.conclude(&end, s.Result(), launches)
+	end.conclude(w, s.Result(), launches)
 	return end, nil
 }
 
-func (w *World) conclude(end *End, r tune.Result, launches int) {
+// conclude says what became of a study of so many launches.
+func (end *End) conclude(w *World, r tune.Result, launches int) {
 	end.Pick, end.Launches = w.Baseline, len(end.Course)
 	switch {
 	case r.Winner > 0 && r.Winner <= len(end.Course):
@@ -137,12 +138,12 @@ func (w *World) conclude(end *End, r tune.Result, launches int) {
 	before, _ := w.Truth(w.Baseline)
 	after, _ := w.Truth(end.Pick)
 	end.Gain = w.Objective.Gain(before, after)
-	end.ShownAt = w.shownAt(end.Course, r)
+	end.ShownAt = end.shownAt(w.Baseline, r)
 	end.Claimed = end.Changed && (end.ShownAt > 0 || r.Evidence == nil || len(r.Evidence.Comparisons) == 0)
 	if end.Changed {
 		end.Stated = r.Interval
 	}
-	end.Story = w.story(*end)
+	end.Story = end.story(w)
 }
 
 // idleLoss is the share of the objective under which a setting brings nothing.
@@ -171,13 +172,13 @@ func (w *World) idle(pick tune.Config) int {
 // shownAt is the launch that completed the first comparison by which something is better
 // than the baseline. A strategy without comparisons has no such launch: it says that
 // something is better by recommending it.
-func (w *World) shownAt(course []Launch, r tune.Result) int {
+func (end *End) shownAt(baseline tune.Config, r tune.Result) int {
 	at := 0
 	if r.Evidence == nil {
 		return 0
 	}
 	for _, c := range r.Evidence.Comparisons {
-		if c.Verdict != tune.Better || len(c.Trials) == 0 || len(c.Others) == 0 || key(course[c.Others[0]-1].Config) != key(w.Baseline) {
+		if c.Verdict != tune.Better || len(c.Trials) == 0 || len(c.Others) == 0 || key(end.Course[c.Others[0]-1].Config) != key(baseline) {
 			continue
 		}
 		if n := max(slices.Max(c.Trials), slices.Max(c.Others)); at == 0 || n < at {
@@ -201,7 +202,7 @@ func (w *World) parameters() []string {
 // story says what is best, what is recommended, and how near to the best the study came:
 // how often it launched each setting of it, and in how many the launch differed that came
 // nearest.
-func (w *World) story(end End) string {
+func (end *End) story(w *World) string {
 	names := w.parameters()
 	nearest, times := len(names), map[string]int{}
 	for _, l := range end.Course {
