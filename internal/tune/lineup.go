@@ -65,10 +65,11 @@ func raise(all []standing, i int) {
 	}
 }
 
-// rivals reports whether a standing may well be better than the first one.
+// rivals reports whether a standing may well be better than the first one. What is thought of two
+// that are much alike may be wrong about both: they hardly differ.
 func (l lineup) rivals(st standing) bool {
-	first := l.all[0]
-	return st.score.keepsAs(first.score) && stat.NormalCDF((st.mean-first.mean-math.Log1p(l.objective.MinGain)/2)/math.Hypot(st.sd, first.sd)) > rivalry
+	first, half := l.all[0], math.Log1p(l.objective.MinGain)/2
+	return st.score.keepsAs(first.score) && l.fit().Against(l.point(first.trial.Config)).Ahead(l.point(st.trial.Config), half) > rivalry
 }
 
 // The power with which two rounds show a gain that is sure, how many times the noise may be what is
@@ -90,7 +91,7 @@ func (l lineup) isSure() bool {
 	looks := min(max(fewest, l.left()/2), mostRounds*fewest)
 	level := stat.SequentialConfidence(fewest, looks, fewest, 1-(1-Confidence)/2)
 	noise := l.launchSpread()
-	return l.toShow(&l.all[0]) >= stat.HalfWidth(unsureSpread*noise, len(l.base), level)+stat.NormalQuantile(surePower)*noise
+	return l.toShow(&l.all[0]) >= stat.HalfWidth(unsureSpread*noise, len(l.model.launches(l.baseConfig(), 0)), level)+stat.NormalQuantile(surePower)*noise
 }
 
 // launches are what the confirmation takes at least: the rounds of a pair; of a gain that is sure two

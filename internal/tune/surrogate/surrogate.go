@@ -321,6 +321,20 @@ func (s *Model) Against(p Point) *Rival { return &Rival{s, s.think(p)} }
 // are thought to be alike differ by little, however little is known of either.
 func (r *Rival) Beliefs(p Point) []Belief { return r.model.think(p).beliefs(&r.of) }
 
+// Ahead is the chance that Y of a configuration is above the rival's by more than so much.
+func (r *Rival) Ahead(p Point, by float64) float64 {
+	chance := 0.0
+	for _, b := range r.Beliefs(p) {
+		switch {
+		case b.SD > 0:
+			chance += b.Weight * stat.NormalCDF((b.Mean-by)/b.SD)
+		case b.Mean > by:
+			chance += b.Weight
+		}
+	}
+	return chance
+}
+
 // Doubt is what the widest of views believes of the difference: what is still possible where
 // the others are sure.
 func (r *Rival) Doubt(p Point) Belief {

@@ -192,3 +192,27 @@ func TestIsACovariance(t *testing.T) {
 		}
 	}
 }
+
+// TestAhead checks that the chance to be better is of the difference: of two that hardly differ
+// little is left to be better by, however little is known of both.
+func TestAhead(t *testing.T) {
+	base, one, alike, other := at("a", "1", 64, 0), at("b", "4", 512, 0.3), at("b", "4", 480, 0.3), at("a", "4", 512, 0.3)
+	one.Y, alike.Y = 0.3, 0.3
+	m := New([]Point{base, one, alike}, everything)
+	lead := m.Against(one)
+	if x := lead.Ahead(alike, 0.02); !(x < 0.1) {
+		t.Errorf("what is alike is better by 2 %% with a chance of %v", x)
+	}
+	if x := lead.Ahead(other, 0.02); !(x > 0.2 && x < 0.5) {
+		t.Errorf("on another engine it is with a chance of %v", x)
+	}
+	for _, by := range []float64{-0.01, 0, 0.01} {
+		want := 0.0
+		if by < 0 {
+			want = 1
+		}
+		if x := lead.Ahead(one, by); math.Abs(x-want) > 1e-6 {
+			t.Errorf("it is ahead of itself by %v with a chance of %v", by, x)
+		}
+	}
+}
