@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"perflab/internal/stat"
+	"perflab/internal/tune/blame"
 	"perflab/internal/tune/surrogate"
 )
 
@@ -15,32 +16,38 @@ import (
 // was measured. See package surrogate.
 type model struct {
 	*guarded
-	search      SearchSpace
-	predictor   Predictor // nil: nothing is predicted
-	axes        []Dimension
-	choices     []int                  // those in which configurations that may be launched differ, by their place
-	predictions map[string]*prediction // by configuration
+	foreteller
+	axes    []Dimension
+	choices []int // those in which configurations that may be launched differ, by their place
 
 	// What was concluded from so many trials, ends and launches of the baseline: what follows
 	// from them alone is asked for again and again.
 	at      [3]int
 	fitted  *surrogate.Model
 	ranked  []standing
-	blamed  map[cause]float64
+	blamed  blame.Faults
 	against *surrogate.Rival // the leader
 
-	foretold  *prediction     // of the baseline
-	assumed   *float64        // for the baseline, where nothing is foretold of it: see base0
-	foretells map[string]bool // engines of which something was predicted
-	learned   *Learned        // what corrected the predictions; nil: nothing did
+	foretold *prediction // of the baseline
+	assumed  *float64    // for the baseline, where nothing is foretold of it: see base0
+	learned  *Learned    // what corrected the predictions; nil: nothing did
 }
 
 // prediction is what is known of a configuration before any launch.
 type prediction struct {
 	figures  map[string]float64 // merged; nil: nothing
 	log      float64            // of the objective; not a number: nothing
+	borrowed bool               // of other engines: see borrow
 	point    surrogate.Point
-	suspects []suspect
+	suspects []blame.Suspect
+}
+
+// own are the figures that are predicted of the very configuration.
+func (p *prediction) own() map[string]float64 {
+	if p.borrowed {
+		return nil
+	}
+	return p.figures
 }
 
 // axes are the space's dimensions, and what the baseline or a candidate sets besides.
@@ -118,40 +125,17 @@ func (m *model) predict(config Config) *prediction {
 	}
 	f := &prediction{log: math.NaN(), point: m.locate(config), suspects: m.suspects(config, k)}
 	m.predictions[k] = f
-	if m.predictor != nil {
-		o := Observation{Status: Measured, Figures: map[string]map[string]float64{}}
-		for _, w := range m.workloads() {
-			if figures, ok := m.predictor.Predict(config, w); ok {
-				o.Figures[w] = figures
-			}
-		}
-		f.figures = m.merge(o)
-		f.log = m.logOf(f.figures)
-		if f.figures != nil {
-			m.foretells[config[engineParameter]] = true
-		}
+	if m.predictor == nil {
+		return f
 	}
+	if f.figures = m.foretell(config); f.figures != nil {
+		m.foretells[config[engineParameter]] = true
+	} else if !m.foretellsOf(config[engineParameter]) {
+		f.figures = m.borrow(config)
+		f.borrowed = f.figures != nil
+	}
+	f.log = m.logOf(f.figures)
 	return f
-}
-
-// predictAhead has configurations predicted together, where the predictor can, of which each
-// will be asked for.
-func (m *model) predictAhead(configs []Config) {
-	p, ok := m.predictor.(Parallel)
-	if !ok {
-		return
-	}
-	var fresh []Config
-	have := map[string]bool{}
-	for _, c := range configs {
-		if k := c.key(); !have[k] && m.predictions[k] == nil && m.search.Refuse(c) == "" {
-			have[k] = true
-			fresh = append(fresh, c)
-		}
-	}
-	for _, w := range m.workloads() {
-		p.PredictAll(fresh, w)
-	}
 }
 
 // made are configurations with each of some changes.
@@ -168,14 +152,14 @@ func (m *model) foretellsBase() bool {
 	if m.foretold == nil {
 		m.foretold = m.predict(m.baseConfig())
 	}
-	return !math.IsNaN(m.foretold.log)
+	return m.foretold.own() != nil && !math.IsNaN(m.foretold.log)
 }
 
-// base0 is the logarithm of what is predicted of the baseline. Where nothing is, as of an engine
-// without a model, predictions of others tell of their differences all the same: then it is what
-// agrees best with the launches of those, and before any the prediction that is asked for first.
+// base0 is the logarithm of what is predicted of the baseline, or borrowed. Where nothing is,
+// predictions of others tell of their differences all the same: then it is what agrees best with the
+// launches of those, and before any the prediction that is asked for first.
 func (m *model) base0(first float64) float64 {
-	if m.foretellsBase() {
+	if m.foretellsBase() || m.foretold.borrowed {
 		return m.foretold.log
 	}
 	if m.assumed == nil {
@@ -186,7 +170,7 @@ func (m *model) base0(first float64) float64 {
 
 // assume has base0 agree with what was launched.
 func (m *model) assume() {
-	if m.foretellsBase() {
+	if m.foretellsBase() || m.foretold.borrowed {
 		return
 	}
 	base := m.agreed(func(t *trial, of *prediction) float64 { return of.log - (t.log - m.reference(t.Share)) })
@@ -269,7 +253,7 @@ func (m *model) fit() *surrogate.Model {
 	if m.fitted != nil {
 		return m.fitted
 	}
-	m.blamed = m.blame()
+	m.blamed = m.faults()
 	m.assume()
 	within := m.within()
 	var points []surrogate.Point
@@ -333,7 +317,7 @@ func (m *model) fits() []PredictionFit {
 	for _, t := range m.trials {
 		p, ref := m.point(t.Config), m.reference(t.Share)
 		k := t.Config.key()
-		if t.Pass != 0 || !t.measured() || !p.Known || math.IsNaN(ref) || seen[k] || t.Stage == BaselineStage {
+		if t.Pass != 0 || !t.measured() || !p.Known || m.predict(t.Config).borrowed || math.IsNaN(ref) || seen[k] || t.Stage == BaselineStage {
 			continue
 		}
 		seen[k], p.Y = true, t.log-ref
@@ -352,7 +336,6 @@ func (m *model) fits() []PredictionFit {
 type standing struct {
 	trial *trial // its last launch, under the largest share of the load
 	mean  float64
-	sd    float64
 	score Score // of that launch, or of all of them where there are more
 }
 
@@ -381,8 +364,8 @@ func (m *model) standings() []standing {
 	out := make([]standing, len(keys))
 	for i, k := range keys {
 		t := last[k]
-		mean, sd := fit.At(m.point(t.Config))
-		out[i] = standing{t, mean, sd, m.scoreOf(t)}
+		mean, _ := fit.At(m.point(t.Config))
+		out[i] = standing{t, mean, m.scoreOf(t)}
 	}
 	slices.SortStableFunc(out, func(a, b standing) int {
 		return cmp.Or(-cmp.Compare(a.score.class, b.score.class), cmp.Compare(a.score.miss, b.score.miss), -cmp.Compare(a.mean, b.mean))

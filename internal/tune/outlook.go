@@ -167,7 +167,7 @@ func (o *Outlook) look(config Config, from lineage) *Foreseen {
 	}
 	o.Seen = append(o.Seen, f)
 	o.Evidence.Predicted = len(o.Seen)
-	if f.Score = o.bounds.Score(Measured, o.predict(config).figures); !f.Score.Known() {
+	if f.Score = o.bounds.Score(Measured, o.predict(config).own()); !f.Score.Known() {
 		o.Evidence.Unknown++
 	}
 	return f

@@ -138,7 +138,7 @@ func (s *raceState) draw() []Config {
 		return nil
 	}
 	n := drawn
-	if len(s.foretells) == 0 {
+	if !slices.Contains(slices.Collect(maps.Values(s.foretells)), true) {
 		n = drawnBlind
 	}
 	rng := stat.Stream(0, fmt.Sprint("race, launch ", len(s.trials)+1))

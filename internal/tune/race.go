@@ -109,7 +109,7 @@ func NewRace(g SearchSpace, p Predictor, s Space, o Objective, b Budget, r RaceO
 	}
 	h := &history{space: s, objective: o, bounds: o, budget: b, options: r, asked: asked, nodes: newNodes(r.Nodes)}
 	guard := &guarded{history: h, rules: g.Rules, verdicts: map[string]PairedTest{}, diverged: map[string]float64{}}
-	m := &model{guarded: guard, search: g, predictor: p, axes: axes(g, s)}
+	m := &model{guarded: guard, foreteller: foreteller{of: h, search: g, predictor: p}, axes: axes(g, s)}
 	m.forget()
 	m.choices = m.varying()
 	race := &Race{state: &raceState{launcher: &launcher{model: m}, vain: map[string]bool{}}}

@@ -1,0 +1,93 @@
+package tune
+
+import "slices"
+
+// foreteller is what a predictor says of configurations, each by itself.
+type foreteller struct {
+	of        *history // by whose objective figures are merged
+	search    SearchSpace
+	predictor Predictor       // nil: nothing is predicted
+	foretells map[string]bool // by engine, whether something is predicted of it
+
+	predictions map[string]*prediction // by configuration
+}
+
+// foretell is what the predictor says of a configuration, merged; nil: nothing.
+func (f *foreteller) foretell(config Config) map[string]float64 {
+	o := Observation{Status: Measured, Figures: map[string]map[string]float64{}}
+	for _, w := range f.of.workloads() {
+		if figures, ok := f.predictor.Predict(config, w); ok {
+			o.Figures[w] = figures
+		}
+	}
+	return f.of.merge(o)
+}
+
+// foretellsOf reports whether something is predicted of an engine: of a configuration so far, or of
+// any candidate.
+func (f *foreteller) foretellsOf(engine string) bool {
+	if _, asked := f.foretells[engine]; !asked {
+		f.foretells[engine] = slices.ContainsFunc(f.search.Candidates, func(k Candidate) bool {
+			return k.Refused == "" && k.Config[engineParameter] == engine && f.foretell(Change{}.Apply(k.Config)) != nil
+		})
+	}
+	return f.foretells[engine]
+}
+
+// borrow is what is predicted of a configuration's settings in other engines, the means; nil: nothing.
+// What suits a load in one engine mostly suits it in another, of which nothing is predicted: how much
+// slower or faster that is its launches say.
+func (f *foreteller) borrow(config Config) map[string]float64 {
+	var all []*trial
+	for _, c := range f.lenders(config) {
+		if figures := f.foretell(c); figures != nil {
+			all = append(all, &trial{merged: figures})
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return mean(all)
+}
+
+// lenders are the settings of a configuration in each other engine that takes them.
+func (f *foreteller) lenders(config Config) []Config {
+	var out []Config
+	asked := map[string]bool{config[engineParameter]: true}
+	for _, k := range f.search.Candidates {
+		if engine := k.Config[engineParameter]; !asked[engine] {
+			asked[engine] = true
+			if c := config.with(engineParameter, engine); f.search.Refuse(c) == "" {
+				out = append(out, c)
+			}
+		}
+	}
+	return out
+}
+
+// predictAhead has configurations predicted together, where the predictor can, of which each
+// will be asked for.
+func (f *foreteller) predictAhead(configs []Config) {
+	p, ok := f.predictor.(Parallel)
+	if !ok {
+		return
+	}
+	var fresh []Config
+	have := map[string]bool{}
+	add := func(c Config) {
+		if k := c.key(); !have[k] && f.predictions[k] == nil && f.search.Refuse(c) == "" {
+			have[k] = true
+			fresh = append(fresh, c)
+		}
+	}
+	for _, c := range configs {
+		if add(c); !f.foretellsOf(c[engineParameter]) {
+			for _, lender := range f.lenders(c) {
+				add(lender)
+			}
+		}
+	}
+	for _, w := range f.of.workloads() {
+		p.PredictAll(fresh, w)
+	}
+}
