@@ -491,3 +491,43 @@ func TestRaceConfirmsASecondWhereItMayBeBetter(t *testing.T) {
 		}
 	}
 }
+
+// TestLastLaunch: where launches of the confirmation are lost, the last one that the budget has goes to
+// what has a single figure there: a gain of half as much again is not given up for the baseline's third.
+func TestLastLaunch(t *testing.T) {
+	t.Parallel()
+	short := 0
+	for seed := range uint64(12) {
+		f := world(seed)
+		f.sd = 0.005
+		r, err := NewRace(f.space(), f, raceSpace(), up, Budget{Trials: 25}, RaceOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		evaluate := f.evaluate(seed)
+		launched := map[string]int{}
+		for q, ok := r.Ask(); ok; q, ok = r.Ask() {
+			o, _ := evaluate(t.Context(), q)
+			if o.Trial = q.Trial; q.Stage == ConfirmStage {
+				k := q.Config.key()
+				launched[k]++
+				base := k == raceSpace().Baseline.key()
+				if base && launched[k] == 1 || !base && launched[k] == 2 {
+					o = Observation{Trial: q.Trial, Status: Void, Seconds: 60}
+				}
+			}
+			r.Tell(o)
+		}
+		k := r.state.confirmation
+		if k == nil || len(k.finalists) != 2 || len(k.finalists[1].rounds)+len(k.finalists[0].rounds) != 3 {
+			continue // it had launches for more
+		}
+		short++
+		if n := len(k.finalists[1].rounds); n != fewest || k.winner == nil {
+			t.Errorf("seed %d: %d launches of %s and %d of the baseline, and the winner is %v", seed, n, k.finalists[1].name, len(k.finalists[0].rounds), k.winner)
+		}
+	}
+	if short == 0 {
+		t.Error("no confirmation was short of launches")
+	}
+}

@@ -4,11 +4,10 @@ import "slices"
 
 // foreteller is what a predictor says of configurations, each by itself.
 type foreteller struct {
-	of        *history // by whose objective figures are merged
-	search    SearchSpace
-	predictor Predictor       // nil: nothing is predicted
-	foretells map[string]bool // by engine, whether something is predicted of it
-
+	of          *history // by whose objective figures are merged
+	search      SearchSpace
+	predictor   Predictor              // nil: nothing is predicted
+	foretells   map[string]bool        // by engine, whether something is predicted of it
 	predictions map[string]*prediction // by configuration
 }
 

@@ -42,14 +42,6 @@ type prediction struct {
 	suspects []blame.Suspect
 }
 
-// own are the figures that are predicted of the very configuration.
-func (p *prediction) own() map[string]float64 {
-	if p.borrowed {
-		return nil
-	}
-	return p.figures
-}
-
 // axes are the space's dimensions, and what the baseline or a candidate sets besides.
 // In what candidates differ is a choice, whether or not it is a number.
 func axes(g SearchSpace, s Space) []Dimension {
@@ -152,7 +144,7 @@ func (m *model) foretellsBase() bool {
 	if m.foretold == nil {
 		m.foretold = m.predict(m.baseConfig())
 	}
-	return m.foretold.own() != nil && !math.IsNaN(m.foretold.log)
+	return !m.foretold.borrowed && !math.IsNaN(m.foretold.log)
 }
 
 // base0 is the logarithm of what is predicted of the baseline, or borrowed. Where nothing is,

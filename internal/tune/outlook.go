@@ -167,7 +167,9 @@ func (o *Outlook) look(config Config, from lineage) *Foreseen {
 	}
 	o.Seen = append(o.Seen, f)
 	o.Evidence.Predicted = len(o.Seen)
-	if f.Score = o.bounds.Score(Measured, o.predict(config).own()); !f.Score.Known() {
+	p := o.predict(config)
+	if f.Score = o.bounds.Score(Measured, p.figures); p.borrowed || !f.Score.Known() {
+		f.Score = Score{}
 		o.Evidence.Unknown++
 	}
 	return f
