@@ -127,7 +127,7 @@ func scatter(share float64, n int) float64 {
 // the table of docs/tuning.md.
 func TestConfirmation(t *testing.T) {
 	t.Parallel()
-	n, many := confirmationRuns(80)
+	n, many := confirmationRuns(200)
 	row := func(c trialOf, what string, arms, left int) {
 		got := c.confirmations(t, arms, left, n)
 		shown, covered := float64(got.shown)/float64(n), float64(got.covered)/float64(got.compared)
@@ -135,11 +135,7 @@ func TestConfirmation(t *testing.T) {
 		if covered < 0.93-scatter(0.93, n) {
 			t.Errorf("%+v: the 95 %% interval holds the truth in %.3f", c, covered)
 		}
-		most := 0.04
-		if c.noisy > 1 {
-			most = 0.05 // three launches do not show how noisy they are
-		}
-		if c.gain == 0 && shown > most+scatter(most, n) {
+		if c.gain == 0 && shown > 0.04+scatter(0.04, n) {
 			t.Errorf("%+v: %.3f of equals have a winner", c, shown)
 		}
 		if plain := c.gain == 0.05 && c.noise == 0.02 && c == (trialOf{gain: 0.05, noise: 0.02}) && left == 14 && arms == 1; plain && (shown < 0.9-scatter(0.9, n) || got.launches/float64(n) > 11) {
