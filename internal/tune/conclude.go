@@ -313,7 +313,7 @@ func (c conclusion) accuracy() []PairedTest {
 // outcome is what became of a candidate.
 func (c conclusion) outcome(r *contender, m *surrogate.Model) Outcome {
 	out := Outcome{Label: r.Label, Config: r.Config, Prior: r.Prior, Trials: c.launchesOf(r.Config)}
-	if p := c.point(r.Config); r.Refused == "" && p.Known && c.foretellsBase() && !c.predict(r.Config).borrowed {
+	if p := c.point(r.Config); r.Refused == "" && c.ofBase().own() && c.predict(r.Config).own() {
 		out.Predicted = new(math.Exp(p.X))
 		mean, _ := m.At(p)
 		out.Expected = new(math.Exp(mean))

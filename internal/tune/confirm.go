@@ -139,13 +139,6 @@ func (s *raceState) confirm() {
 	k.pick = k.winner
 }
 
-// yields reports whether the last launch that there is goes to another before it: the baseline was launched
-// in the search too, and what else has one figure of its own cannot be recommended.
-func (f *finalist) yields(to []*finalist) bool {
-	single := func(o *finalist) bool { return o != f && !o.out && len(o.rounds) == fewest-1 }
-	return f.origin.isBaseline() && len(f.rounds) > 0 && slices.ContainsFunc(to, single)
-}
-
 // launchOdd gives what leads beside the baseline the launch that the last round leaves over, before
 // it is looked at: less is known of it than of the baseline, which the search launched more often, and
 // no other use has a launch alone.
@@ -192,6 +185,13 @@ func (s *raceState) replace(k *confirmation) {
 			return
 		}
 	}
+}
+
+// yields reports whether the last launch that there is goes to another before it: the baseline was launched
+// in the search too, and what else has one figure of its own cannot be recommended.
+func (f *finalist) yields(to []*finalist) bool {
+	single := func(o *finalist) bool { return o != f && !o.out && len(o.rounds) == fewest-1 }
+	return f.origin.isBaseline() && len(f.rounds) > 0 && slices.ContainsFunc(to, single)
 }
 
 // launchRounds launches each of some configurations in rounds, forwards and backwards

@@ -489,31 +489,27 @@ func TestRaceConfirmsASecondWhereItMayBeBetter(t *testing.T) {
 }
 
 // TestLastLaunch: where launches of the confirmation are lost, the last one that the budget has goes to
-// what has a single figure there: a gain of half as much again is not given up for the baseline's third.
+// what has a single figure there: its gain is not given up for another launch of the baseline.
 func TestLastLaunch(t *testing.T) {
 	t.Parallel()
 	short := 0
 	for seed := range uint64(12) {
 		f := world(seed)
 		f.sd = 0.005
-		r, err := NewRace(f.space(), f, raceSpace(), up, Budget{Trials: 25}, RaceOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := race(t, f, up, Budget{Trials: 25})
 		evaluate := f.evaluate(seed)
 		launched := map[string]int{}
-		for q, ok := r.Ask(); ok; q, ok = r.Ask() {
-			o, _ := evaluate(t.Context(), q)
-			if o.Trial = q.Trial; q.Stage == ConfirmStage {
-				k := q.Config.key()
+		playRace(t, r, func(ctx context.Context, p Proposal) (Observation, error) {
+			k := p.Config.key()
+			base := k == raceSpace().Baseline.key()
+			if p.Stage == ConfirmStage {
 				launched[k]++
-				base := k == raceSpace().Baseline.key()
-				if base && launched[k] == 1 || !base && launched[k] == 2 {
-					o = Observation{Trial: q.Trial, Status: Void, Seconds: 60}
-				}
 			}
-			r.Tell(o)
-		}
+			if n := launched[k]; p.Stage == ConfirmStage && (base && n == 1 || !base && n == 2) {
+				return Observation{Status: Void, Seconds: 60}, nil
+			}
+			return evaluate(ctx, p)
+		})
 		k := r.state.confirmation
 		if k == nil || len(k.finalists) != 2 || len(k.finalists[1].rounds)+len(k.finalists[0].rounds) != 3 {
 			continue // it had launches for more

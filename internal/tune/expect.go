@@ -59,9 +59,8 @@ func (m *model) limitsOf() []limit {
 	var out []limit
 	sd, _, _ := m.spread()
 	noise := max(2*sd, 0.05)
-	base := m.predict(m.baseConfig())
 	for _, b := range m.bounds.SLOs {
-		l := limit{Bound: b, base: logPositive(base.figures[b.Metric])}
+		l := limit{Bound: b, base: logPositive(m.ofBase().figures[b.Metric])}
 		if !(b.Limit > 0) {
 			continue
 		}

@@ -22,8 +22,7 @@ func (f *foreteller) foretell(config Config) map[string]float64 {
 	return f.of.merge(o)
 }
 
-// foretellsOf reports whether something is predicted of an engine: of a configuration so far, or of
-// any candidate.
+// foretellsOf reports whether something is predicted of an engine: so far, or of any candidate.
 func (f *foreteller) foretellsOf(engine string) bool {
 	if _, asked := f.foretells[engine]; !asked {
 		f.foretells[engine] = slices.ContainsFunc(f.search.Candidates, func(k Candidate) bool {
@@ -65,28 +64,30 @@ func (f *foreteller) lenders(config Config) []Config {
 }
 
 // predictAhead has configurations predicted together, where the predictor can, of which each
-// will be asked for.
+// will be asked for, and then what is borrowed for those of which nothing is.
 func (f *foreteller) predictAhead(configs []Config) {
 	p, ok := f.predictor.(Parallel)
 	if !ok {
 		return
 	}
-	var fresh []Config
 	have := map[string]bool{}
-	add := func(c Config) {
-		if k := c.key(); !have[k] && f.predictions[k] == nil && f.search.Refuse(c) == "" {
-			have[k] = true
-			fresh = append(fresh, c)
-		}
-	}
-	for _, c := range configs {
-		if add(c); !f.foretellsOf(c[engineParameter]) {
-			for _, lender := range f.lenders(c) {
-				add(lender)
+	together := func(all []Config) (fresh []Config) {
+		for _, c := range all {
+			if k := c.key(); !have[k] && f.predictions[k] == nil && f.search.Refuse(c) == "" {
+				have[k] = true
+				fresh = append(fresh, c)
 			}
 		}
+		for _, w := range f.of.workloads() {
+			p.PredictAll(fresh, w)
+		}
+		return fresh
 	}
-	for _, w := range f.of.workloads() {
-		p.PredictAll(fresh, w)
+	var lenders []Config
+	for _, c := range together(configs) {
+		if !f.foretellsOf(c[engineParameter]) {
+			lenders = append(lenders, f.lenders(c)...)
+		}
 	}
+	together(lenders)
 }

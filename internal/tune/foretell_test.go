@@ -21,13 +21,9 @@ func (p mute) Predict(c Config, w string) (map[string]float64, bool) {
 }
 
 // muted is a race whose predictor says nothing of some engines.
-func muted(t *testing.T, f *testSpace, of ...string) *model {
+func muted(t *testing.T, f *testSpace, of ...string) *Race {
 	t.Helper()
-	r, err := NewRace(f.space(), mute{f, of}, raceSpace(), up, Budget{Trials: 12}, RaceOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r.state.model
+	return taught(t, f, mute{f, of}, Budget{Trials: 16})
 }
 
 // TestBorrow: of an engine that nothing is predicted of the settings are thought to do what they do in
@@ -43,7 +39,7 @@ func TestBorrow(t *testing.T) {
 		return c
 	}
 	told := func(c Config) float64 { return f.value(c) * f.wrong(c) }
-	m := muted(t, f, "s")
+	m := muted(t, f, "s").state.model
 	for _, c := range []Config{at("s"), at("s", "seqs", "256")} {
 		v, w := maps.Clone(c), maps.Clone(c)
 		v["engine"], w["engine"] = "v", "t"
@@ -64,7 +60,7 @@ func TestBorrow(t *testing.T) {
 	if p := m.predict(at("s", "tp", "1")); p.borrowed || p.figures != nil {
 		t.Errorf("of what is predicted of no engine: %+v", p)
 	}
-	if p := muted(t, f, "s", "v", "t").predict(at("s")); p.borrowed || p.figures != nil {
+	if p := muted(t, f, "s", "v", "t").state.predict(at("s")); p.borrowed || p.figures != nil {
 		t.Errorf("where nothing is predicted: %+v", p)
 	}
 }
@@ -74,9 +70,9 @@ func TestBorrow(t *testing.T) {
 func TestBorrowedBaseline(t *testing.T) {
 	t.Parallel()
 	f := world(3)
-	m := muted(t, f, raceSpace().Baseline["engine"])
+	m := muted(t, f, raceSpace().Baseline["engine"]).state.model
 	base := m.predict(m.baseConfig())
-	if !base.borrowed || m.foretellsBase() {
+	if !base.borrowed || m.ofBase().own() {
 		t.Fatalf("the baseline is %+v, and it is said to be predicted", base)
 	}
 	if x := m.point(m.baseConfig()).X; x != 0 {
@@ -92,19 +88,8 @@ func TestBorrowedBaseline(t *testing.T) {
 func TestBorrowedIsNotPredicted(t *testing.T) {
 	t.Parallel()
 	f := world(3)
-	r, err := NewRace(f.space(), mute{f, []string{"s"}}, raceSpace(), up, Budget{Trials: 16}, RaceOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	evaluate := f.evaluate(3)
-	launched := false
-	for q, ok := r.Ask(); ok; q, ok = r.Ask() {
-		o, _ := evaluate(t.Context(), q)
-		o.Trial = q.Trial
-		launched = launched || q.Config["engine"] == "s"
-		r.Tell(o)
-	}
-	e := r.Result().Evidence
+	asked, result := playRace(t, muted(t, f, "s"), f.evaluate(3))
+	e := result.Evidence
 	for _, k := range e.Candidates {
 		if silent := k.Config["engine"] == "s" || k.Config["tp"] == "1"; silent && k.Predicted != nil {
 			t.Errorf("%s is said to be predicted at %v", k.Label, *k.Predicted)
@@ -117,7 +102,7 @@ func TestBorrowedIsNotPredicted(t *testing.T) {
 			t.Errorf("predictions of it are held against launches: %+v", fit)
 		}
 	}
-	if !launched {
+	if !slices.ContainsFunc(asked, func(p Proposal) bool { return p.Config["engine"] == "s" }) {
 		t.Error("it was never launched")
 	}
 }

@@ -42,6 +42,9 @@ type prediction struct {
 	suspects []blame.Suspect
 }
 
+// own reports whether the objective is predicted of the very configuration.
+func (p *prediction) own() bool { return !p.borrowed && !math.IsNaN(p.log) }
+
 // axes are the space's dimensions, and what the baseline or a candidate sets besides.
 // In what candidates differ is a choice, whether or not it is a number.
 func axes(g SearchSpace, s Space) []Dimension {
@@ -139,20 +142,19 @@ func made(from Config, changes []Change) []Config {
 	return out
 }
 
-// foretellsBase reports whether something is predicted of the baseline.
-func (m *model) foretellsBase() bool {
+// ofBase is what is predicted of the baseline.
+func (m *model) ofBase() *prediction {
 	if m.foretold == nil {
 		m.foretold = m.predict(m.baseConfig())
 	}
-	return !m.foretold.borrowed && !math.IsNaN(m.foretold.log)
+	return m.foretold
 }
 
-// base0 is the logarithm of what is predicted of the baseline, or borrowed. Where nothing is,
-// predictions of others tell of their differences all the same: then it is what agrees best with the
-// launches of those, and before any the prediction that is asked for first.
+// base0 is the logarithm of what is predicted of the baseline. Where nothing is, it is what agrees best
+// with the launches of what is predicted, and before any the prediction that is asked for first.
 func (m *model) base0(first float64) float64 {
-	if m.foretellsBase() || m.foretold.borrowed {
-		return m.foretold.log
+	if f := m.ofBase(); !math.IsNaN(f.log) {
+		return f.log
 	}
 	if m.assumed == nil {
 		m.assumed = &first
@@ -162,7 +164,7 @@ func (m *model) base0(first float64) float64 {
 
 // assume has base0 agree with what was launched.
 func (m *model) assume() {
-	if m.foretellsBase() || m.foretold.borrowed {
+	if !math.IsNaN(m.ofBase().log) {
 		return
 	}
 	base := m.agreed(func(t *trial, of *prediction) float64 { return of.log - (t.log - m.reference(t.Share)) })
@@ -302,14 +304,14 @@ func (m *model) earlier() []surrogate.Point {
 // fits is how well the predictions met the measurements, by engine; nothing where none of the
 // baseline makes ratios of them.
 func (m *model) fits() []PredictionFit {
-	if !m.foretellsBase() {
+	if !m.ofBase().own() {
 		return nil
 	}
 	by, seen := map[string][]surrogate.Point{}, map[string]bool{}
 	for _, t := range m.trials {
 		p, ref := m.point(t.Config), m.reference(t.Share)
 		k := t.Config.key()
-		if t.Pass != 0 || !t.measured() || !p.Known || m.predict(t.Config).borrowed || math.IsNaN(ref) || seen[k] || t.Stage == BaselineStage {
+		if t.Pass != 0 || !t.measured() || !m.predict(t.Config).own() || math.IsNaN(ref) || seen[k] || t.Stage == BaselineStage {
 			continue
 		}
 		seen[k], p.Y = true, t.log-ref

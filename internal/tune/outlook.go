@@ -167,9 +167,10 @@ func (o *Outlook) look(config Config, from lineage) *Foreseen {
 	}
 	o.Seen = append(o.Seen, f)
 	o.Evidence.Predicted = len(o.Seen)
-	p := o.predict(config)
-	if f.Score = o.bounds.Score(Measured, p.figures); p.borrowed || !f.Score.Known() {
-		f.Score = Score{}
+	if p := o.predict(config); !p.borrowed {
+		f.Score = o.bounds.Score(Measured, p.figures)
+	}
+	if !f.Score.Known() {
 		o.Evidence.Unknown++
 	}
 	return f

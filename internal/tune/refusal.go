@@ -27,12 +27,10 @@ func (m *model) faults() blame.Faults {
 	var all []blame.Launch
 	seen := map[string]bool{}
 	for _, t := range m.trials {
+		l := blame.Launch{Of: m.predict(t.Config).suspects, Ran: t.end.Status == Measured, Lost: t.end.Status == Failed}
 		k := t.Config.key()
-		switch l := (blame.Launch{Of: m.predict(t.Config).suspects, Ran: t.end.Status == Measured, Lost: t.end.Status == Failed}); {
-		case l.Ran:
-			all = append(all, l)
-		case (t.end.Status == Refused || l.Lost) && !seen[k]:
-			seen[k] = true
+		if l.Ran || (t.end.Status == Refused || l.Lost) && !seen[k] {
+			seen[k] = seen[k] || !l.Ran
 			all = append(all, l)
 		}
 	}

@@ -1,7 +1,7 @@
 // Package blame learns from launches why configurations are refused: by the engine as such, by a
 // value on it or anywhere, by two values together, or by nothing but the whole. Pure.
 //
-//	of := blame.Suspects("vllm", key, values)        // what may be at fault in a configuration
+//	of := blame.Suspects("vllm", key, settings)      // what may be at fault in a configuration
 //	faults := blame.Learn([]blame.Launch{{Of: of}})  // it was refused
 //	chance := faults.Runs(of)                        // that one with these in it runs
 //
