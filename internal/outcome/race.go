@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"perflab/internal/tune"
+	"perflab/internal/tune/answers"
 )
 
 // Race is what stands behind the conclusion of a study by strategy race, beside
@@ -21,7 +22,7 @@ type Race struct {
 	Ablation    []tune.Ablation      `json:"ablation,omitempty"`
 	HoldOuts    []tune.Comparison    `json:"hold_outs,omitempty"`        // recommended against baseline on each further workload
 	HeldOut     int                  `json:"hold_out_launches,omitzero"` // launches that ran the further workloads
-	Accuracy    []tune.PairedTest    `json:"accuracy,omitempty"`
+	Accuracy    []answers.Test       `json:"accuracy,omitempty"`
 	Constraints []tune.Constraint    `json:"constraints,omitempty"` // kept by what is recommended, where it was launched again
 	Frontier    []FrontPoint         `json:"frontier,omitempty"`
 	Phases      []Phase              `json:"phases"`

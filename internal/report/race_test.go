@@ -12,6 +12,7 @@ import (
 	"perflab/internal/outcome"
 	"perflab/internal/report/doc"
 	"perflab/internal/tune"
+	"perflab/internal/tune/answers"
 )
 
 func TestGoldenRace(t *testing.T) {
@@ -161,7 +162,7 @@ func TestRaceTextFitsTheScreen(t *testing.T) {
 func TestRaceMissing(t *testing.T) {
 	bare := raceStudy()
 	bare.Race = &outcome.Race{Candidates: []outcome.Candidate{{Label: "a", State: "new state"}}, Comparisons: []tune.Comparison{{Label: "a", Against: "b"}}, HoldOuts: []tune.Comparison{{Workload: "x"}},
-		Frontier: []outcome.FrontPoint{{Label: "a"}, {Label: "b"}}, Phases: []outcome.Phase{{Name: "x"}}, Ablation: []tune.Ablation{{}}, Steps: []tune.Entry{{}}, Predictions: []tune.PredictionFit{{}}, Accuracy: []tune.PairedTest{{}}}
+		Frontier: []outcome.FrontPoint{{Label: "a"}, {Label: "b"}}, Phases: []outcome.Phase{{Name: "x"}}, Ablation: []tune.Ablation{{}}, Steps: []tune.Entry{{}}, Predictions: []tune.PredictionFit{{}}, Accuracy: []answers.Test{{}}}
 	bare.Cases, bare.Recommended.Gain, bare.Recommended.Interval = nil, nil, nil
 	none := raceStudy()
 	none.Race, none.Baseline, none.Recommended, none.Trials = &outcome.Race{}, nil, nil, nil

@@ -6,6 +6,7 @@ import (
 	"perflab/internal/outcome"
 	"perflab/internal/result"
 	"perflab/internal/tune"
+	"perflab/internal/tune/answers"
 )
 
 const raceModel = "Qwen/Qwen3-32B"
@@ -104,7 +105,7 @@ func raceFacts() *outcome.Race {
 			{Label: "vLLM FP8 TP2 x4 tuned", Against: "vLLM TP8", Workload: "long", Trials: []int{15, 18, 21}, Others: []int{14, 17, 20}, Ratio: tune.Span{Value: 1.283, Low: 1.241, High: 1.326}, P: 0.0002, Family: 2, Shown: 0.029, Verdict: tune.Better, Sentence: "better on Long Prompt"},
 			{Label: "vLLM FP8 TP2 x4 tuned", Against: "vLLM TP8", Workload: "short", Trials: []int{15, 18, 21}, Others: []int{14, 17, 20}, Ratio: tune.Span{Value: 0.942, Low: 0.917, High: 0.968}, P: 0.004, Family: 2, Shown: 0.024, Verdict: tune.Worse, Sentence: "worse on Short Prompt"},
 		},
-		Accuracy: []tune.PairedTest{
+		Accuracy: []answers.Test{
 			{Label: "vLLM FP8 KV8 TP2 x4", Questions: 400, Right: 331, Base: 352, Lost: 29, Won: 8, Change: -0.0525, Error: 0.015, Low: -0.077, P: 0.00077, Margin: 0.02, Sentence: "loses 5.2 points, up to 7.7 at 95 %, where 2 are allowed"},
 			{Label: "vLLM FP8 TP2 x4 tuned", Questions: 400, Right: 351, Base: 352, Lost: 4, Won: 3, Change: -0.0025, Error: 0.0066, Low: -0.0134, P: 1, Margin: 0.02, Accepted: true, Sentence: "351 of 400 questions right, the baseline 352: it loses at most 1.3 points at 95 %, where 2 are allowed"},
 		},

@@ -9,7 +9,7 @@ import (
 
 	"perflab/internal/engine"
 	"perflab/internal/stat"
-	"perflab/internal/tune"
+	"perflab/internal/tune/answers"
 )
 
 // Accuracy says by what questions a study guards the answers of its model. They
@@ -51,8 +51,8 @@ const (
 
 // Guard is what a search holds answers against; of a study without questions
 // the margin alone.
-func (a *Accuracy) Guard(margin float64) *tune.Guard {
-	g := &tune.Guard{Margin: margin}
+func (a *Accuracy) Guard(margin float64) *answers.Guard {
+	g := &answers.Guard{Margin: margin}
 	if a == nil {
 		return g
 	}

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"perflab/internal/field"
-	"perflab/internal/tune"
+	"perflab/internal/tune/answers"
 )
 
 // guarded is a study file with n questions.
@@ -80,10 +80,10 @@ func TestAccuracyChecks(t *testing.T) {
 func TestGuardOf(t *testing.T) {
 	s := guarded(t, 30)
 	s.Accuracy.Agreement = 0.3
-	if g := s.Accuracy.Guard(0.02); *g != (tune.Guard{Margin: 0.02, Agreement: 0.3, Questions: 30}) {
+	if g := s.Accuracy.Guard(0.02); *g != (answers.Guard{Margin: 0.02, Agreement: 0.3, Questions: 30}) {
 		t.Errorf("%+v", g)
 	}
-	if g := (*Accuracy)(nil).Guard(0.02); *g != (tune.Guard{Margin: 0.02}) {
+	if g := (*Accuracy)(nil).Guard(0.02); *g != (answers.Guard{Margin: 0.02}) {
 		t.Errorf("%+v", g)
 	}
 }

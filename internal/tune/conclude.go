@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"perflab/internal/tune/answers"
 	"perflab/internal/tune/surrogate"
 )
 
@@ -291,7 +292,7 @@ func (c conclusion) heldOut() []Comparison {
 
 // accuracy are the verdicts of the guard. What is recommended has one of its own:
 // where another of its numerics was asked, that one's.
-func (c conclusion) accuracy() []PairedTest {
+func (c conclusion) accuracy() []answers.Test {
 	e := c.recommended()
 	if e == nil || c.objective.Guard == nil || c.answersAlike(e.config) {
 		return c.tests

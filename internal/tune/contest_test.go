@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"perflab/internal/stat"
+	"perflab/internal/tune/answers"
 )
 
 // shaken is an evaluation whose figures are multiplied by noise of each launch.
@@ -262,7 +263,7 @@ func checkContest(t *testing.T, a *Race, r Result) {
 func TestRaceAsksOnce(t *testing.T) {
 	f := world(5)
 	o := up
-	o.Guard = &Guard{Margin: 0.02}
+	o.Guard = &answers.Guard{Margin: 0.02}
 	f.wrong = nil
 	f.truth = func(c Config) float64 {
 		return 100 + 50*float64(strings.Count(c["model"], "fp8")) + 5*float64(len(c["seqs"]))
@@ -285,7 +286,7 @@ func TestRaceAsksOnce(t *testing.T) {
 		t.Errorf("asked after the search: %v", fresh)
 	}
 	name := conclusion{a.state}.recommended().name
-	if !slices.ContainsFunc(r.Evidence.Accuracy, func(p PairedTest) bool { return p.Label == name && p.Accepted }) {
+	if !slices.ContainsFunc(r.Evidence.Accuracy, func(p answers.Test) bool { return p.Label == name && p.Accepted }) {
 		t.Errorf("no verdict on %s: %+v", name, r.Evidence.Accuracy)
 	}
 }

@@ -1,5 +1,9 @@
 package tune
 
+import (
+	"perflab/internal/tune/answers"
+)
+
 // Evidence is what stands behind a race's conclusion, for the report. Ratios are
 // of the objective in the direction that is better, so 1.1 is 10 % better also
 // where less is better; see Objective.Gain.
@@ -14,7 +18,7 @@ type Evidence struct {
 	Ablation    []Ablation      `json:"ablation,omitempty"`
 	HoldOuts    []Comparison    `json:"hold_outs,omitempty"`        // winner over baseline on each further workload
 	HeldOut     int             `json:"hold_out_launches,omitzero"` // launches that ran the further workloads
-	Accuracy    []PairedTest    `json:"accuracy,omitempty"`
+	Accuracy    []answers.Test  `json:"accuracy,omitempty"`
 	Constraints []Constraint    `json:"constraints,omitempty"` // kept by what is recommended, where it was launched again
 	Phases      []Phase         `json:"phases"`
 	Stopped     *Finding        `json:"stop,omitempty"` // why the search ended before its budget
@@ -131,29 +135,6 @@ type Ablation struct {
 	Reason  string `json:"reason,omitempty"` // Finding in words, by whoever wrote them
 
 	Finding *Finding `json:"finding,omitempty"`
-}
-
-// PairedTest is a test of answers against those of the baseline, question by
-// question.
-type PairedTest struct {
-	Label     string  `json:"label"`
-	Questions int     `json:"questions"` // answered, those of every launch
-	Right     int     `json:"right"`
-	Base      int     `json:"baseline_right"`
-	Lost      int     `json:"lost"`               // the baseline alone was right
-	Won       int     `json:"won"`                // it alone was right
-	Change    float64 `json:"change"`             // share of right answers, less the baseline's
-	Error     float64 `json:"std_error"`          // of Change, paired
-	Low       float64 `json:"low"`                // one-sided 95 % bound of Change
-	P         float64 `json:"p_mcnemar"`          // two-sided, exact: no change at all
-	Margin    float64 `json:"margin"`             // what may be lost
-	Accepted  bool    `json:"accepted"`           // Low >= -Margin
-	Sentence  string  `json:"sentence,omitempty"` // in words, by whoever wrote them
-
-	Rounds int    `json:"rounds,omitempty"` // that the questions were asked; 0: 1
-	Needed int    `json:"needed,omitempty"` // questions that would tell; 0: not known, or no more
-	Asked  string `json:"asked,omitempty"`  // the configuration that was asked, which answers alike; "": Label
-	Reason string `json:"reason,omitempty"` // why answers could not be paired
 }
 
 // Phase is what one part of a race cost and brought.

@@ -3,6 +3,8 @@ package tune
 import (
 	"math"
 	"slices"
+
+	"perflab/internal/tune/answers"
 )
 
 // guarded is a history with what the accuracy guard found, by the name of the
@@ -10,9 +12,9 @@ import (
 type guarded struct {
 	*history
 	rules    Rules
-	verdicts map[string]PairedTest // the last one of each
-	diverged map[string]float64    // agreement of what the early comparison of answers rejected
-	tests    []PairedTest          // in order
+	verdicts map[string]answers.Test // the last one of each
+	diverged map[string]float64      // agreement of what the early comparison of answers rejected
+	tests    []answers.Test          // in order
 }
 
 // request adds to a proposal what the accuracy guard needs of it: the questions

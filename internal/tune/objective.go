@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"strconv"
+
+	"perflab/internal/tune/answers"
 )
 
 // Objective is the figure to improve, and what must hold besides.
@@ -17,15 +19,7 @@ type Objective struct {
 	// Weights of workloads in the objective, of a race: the figure is the weighted
 	// geometric mean of theirs. None: that of the primary workload alone.
 	Weights map[string]float64 `json:"weights,omitempty"`
-	Guard   *Guard             `json:"guard,omitempty"` // what a change of numerics must pass; nil: none is asked for
-}
-
-// Guard is what the answers of a configuration must keep where its
-// Rules.Numerics are not the baseline's.
-type Guard struct {
-	Margin    float64 `json:"margin"`              // share of right answers that may be lost: 0.02 is two points
-	Agreement float64 `json:"agreement,omitempty"` // least AgreementFigure in an early rung, where there is one
-	Questions int     `json:"questions,omitempty"` // asked in a launch; 0: answers are each to another question
+	Guard   *answers.Guard     `json:"guard,omitempty"` // what a change of numerics must pass; nil: none is asked for
 }
 
 // Bound is one constraint on a figure. A missing figure fails it.

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"perflab/internal/field"
+	"perflab/internal/tune/answers"
 )
 
 // Race looks for the best configuration of a search space and shows that it is
@@ -108,7 +109,7 @@ func NewRace(g SearchSpace, p Predictor, s Space, o Objective, b Budget, r RaceO
 		return nil, err
 	}
 	h := &history{space: s, objective: o, bounds: o, budget: b, options: r, asked: asked, nodes: newNodes(r.Nodes)}
-	guard := &guarded{history: h, rules: g.Rules, verdicts: map[string]PairedTest{}, diverged: map[string]float64{}}
+	guard := &guarded{history: h, rules: g.Rules, verdicts: map[string]answers.Test{}, diverged: map[string]float64{}}
 	m := &model{guarded: guard, foreteller: foreteller{of: h, search: g, predictor: p}, axes: axes(g, s)}
 	m.forget()
 	m.choices = m.varying()

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"perflab/internal/stat"
+	"perflab/internal/tune/answers"
 )
 
 // testSpace is a small world of engines, checkpoints, layouts and two ladders, whose
@@ -271,7 +272,7 @@ func TestRaceResumes(t *testing.T) {
 	f := world(3)
 	f.broken = map[int]string{4: Failed, 6: Void}
 	objective := up
-	objective.Guard = &Guard{Margin: 0.02}
+	objective.Guard = &answers.Guard{Margin: 0.02}
 	end := func(p Proposal) Observation {
 		o, err := f.evaluate(3)(t.Context(), p)
 		if err != nil {
@@ -300,7 +301,7 @@ func TestRaceProperties(t *testing.T) {
 			o.SLOs = []Bound{{Metric: "ttft", Op: "<=", Limit: 2}}
 		}
 		if r.IntN(3) == 0 {
-			o.Guard = &Guard{Margin: 0.05, Agreement: 0.1}
+			o.Guard = &answers.Guard{Margin: 0.05, Agreement: 0.1}
 		}
 		if r.IntN(3) == 0 {
 			f.wrong = nil
@@ -418,7 +419,7 @@ func TestRaceUnderBounds(t *testing.T) {
 func TestRaceGuards(t *testing.T) {
 	f := world(5)
 	o := up
-	o.Guard = &Guard{Margin: 0.02}
+	o.Guard = &answers.Guard{Margin: 0.02}
 	asked, r := playRace(t, race(t, f, o, Budget{Trials: 25}), func(ctx context.Context, p Proposal) (Observation, error) {
 		end, err := f.evaluate(5)(ctx, p)
 		if p.Questions {

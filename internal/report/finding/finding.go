@@ -18,6 +18,7 @@ import (
 
 	"perflab/internal/outcome"
 	"perflab/internal/tune"
+	"perflab/internal/tune/answers"
 )
 
 // Worded is a study with the sentences of what it found, where it has none: those
@@ -466,7 +467,7 @@ func keptFigure(k tune.Constraint) string {
 }
 
 // pairedTest is what answers show, to a reader who knows whose they are.
-func pairedTest(d tune.PairedTest) string {
+func pairedTest(d answers.Test) string {
 	text := "is not accepted: " + d.Reason
 	switch {
 	case d.Reason == "" && d.Questions == 0:
@@ -480,7 +481,7 @@ func pairedTest(d tune.PairedTest) string {
 	return text
 }
 
-func pairedChange(d tune.PairedTest) string {
+func pairedChange(d answers.Test) string {
 	rounds := max(1, d.Rounds)
 	asked := fmt.Sprintf("%d questions", d.Questions/rounds)
 	if rounds > 1 {

@@ -8,6 +8,7 @@ import (
 
 	"perflab/internal/outcome"
 	"perflab/internal/tune"
+	"perflab/internal/tune/answers"
 )
 
 // TestFindings: every finding that package tune's tests expect has the sentence that
@@ -44,24 +45,24 @@ func TestFindings(t *testing.T) {
 func TestPairedTest(t *testing.T) {
 	for _, tt := range []struct {
 		both, lost, won, neither int
-		guard                    tune.Guard
+		guard                    answers.Guard
 		want                     string
 	}{
-		{152, 12, 5, 31, tune.Guard{Margin: 0.02},
+		{152, 12, 5, 31, answers.Guard{Margin: 0.02},
 			"loses 3.5 points [at most 7.2] of 82.0 % on 200 questions, more than the 2 points allowed (standard error 2, McNemar p 0.14)"},
-		{162, 2, 1, 35, tune.Guard{Margin: 0.02},
+		{162, 2, 1, 35, answers.Guard{Margin: 0.02},
 			"loses 0.5 points [at most 2.5] of 82.0 % on 200 questions, so that a loss of more than the 2 points allowed is not ruled out (standard error 0.9, McNemar p 1); about 610 questions would tell"},
-		{164, 0, 0, 36, tune.Guard{Margin: 0.02},
+		{164, 0, 0, 36, answers.Guard{Margin: 0.02},
 			"loses 0 points [at most 1.3] of 82.0 % on 200 questions, within the 2 points allowed (standard error 0, McNemar p 1)"},
-		{16, 0, 0, 4, tune.Guard{Margin: 0.02},
+		{16, 0, 0, 4, answers.Guard{Margin: 0.02},
 			"about 140 questions would tell"},
-		{164, 0, 2, 34, tune.Guard{Margin: 0.02},
+		{164, 0, 2, 34, answers.Guard{Margin: 0.02},
 			"gains 1 points [or loses at most 0.3] over 82.0 %"},
-		{100, 0, 60, 40, tune.Guard{Margin: 0.02},
+		{100, 0, 60, 40, answers.Guard{Margin: 0.02},
 			"gains 30 points [at least 25] over 50.0 % on 200 questions, within the 2 points allowed (standard error 3.2, McNemar p below 0.001)"},
-		{492, 0, 0, 108, tune.Guard{Margin: 0.02, Questions: 200},
+		{492, 0, 0, 108, answers.Guard{Margin: 0.02, Questions: 200},
 			"loses 0 points [at most 1.3] of 82.0 % on 200 questions asked 3 times,"},
-		{492, 0, 0, 107, tune.Guard{Margin: 0.02, Questions: 200},
+		{492, 0, 0, 107, answers.Guard{Margin: 0.02, Questions: 200},
 			"is not accepted: 599 answers are not those to 200 questions"},
 	} {
 		r := strings.Repeat

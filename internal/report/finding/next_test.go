@@ -6,6 +6,7 @@ import (
 
 	"perflab/internal/outcome"
 	"perflab/internal/tune"
+	"perflab/internal/tune/answers"
 )
 
 // raceOf is a finished race with one comparison of a candidate with the baseline.
@@ -25,7 +26,7 @@ func TestNext(t *testing.T) {
 	shown := raceOf(tune.Comparison{Verdict: tune.Better, Ratio: tune.Span{Value: 1.3}}, noise)
 	shown.Recommended = &outcome.Pick{Trial: 5, Label: "FP8"}
 	tested := shown
-	tested.Race = &outcome.Race{Accuracy: []tune.PairedTest{{Label: "FP8"}}}
+	tested.Race = &outcome.Race{Accuracy: []answers.Test{{Label: "FP8"}}}
 	tested.Recommended = &outcome.Pick{Trial: 5, Script: "trials/005/start.sh", Processes: make([]outcome.Process, 2)}
 	misses := tested
 	misses.Conclusion = &tune.Finding{Misses: []tune.Constraint{{}}}

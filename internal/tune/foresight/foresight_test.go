@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"perflab/internal/tune"
+	"perflab/internal/tune/answers"
 )
 
 // world is a small space: engines a and b with a number n each, a quantisation, and a
@@ -184,7 +185,7 @@ func TestSearchGuards(t *testing.T) {
 		return ladder(c)
 	}}
 	guarded := tput
-	guarded.Guard = &tune.Guard{Margin: 0.02}
+	guarded.Guard = &answers.Guard{Margin: 0.02}
 	r, trials := ran(t, faster, guarded,
 		tune.Candidate{Label: "int4", Config: tune.Config{"engine": "a", "n": "2", "model": "int4"}, Named: true},
 		tune.Candidate{Label: "b", Config: tune.Config{"engine": "b", "n": "16"}})

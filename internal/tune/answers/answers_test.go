@@ -1,4 +1,4 @@
-package tune
+package answers
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 )
 
 // answers are so many of each kind of pair.
-func answers(both, lost, won, neither int) (base, other string) {
+func pairs(both, lost, won, neither int) (base, other string) {
 	r := strings.Repeat
 	return r("1", both+lost) + r("0", won+neither), r("1", both) + r("0", lost) + r("1", won) + r("0", neither)
 }
@@ -31,7 +31,7 @@ func TestJudge(t *testing.T) {
 		{"three launches", 492, 0, 0, 108, Guard{Margin: 0.02, Questions: 200}, true, 0},
 		{"launches cut short", 492, 0, 0, 107, Guard{Margin: 0.02, Questions: 200}, false, 0},
 	} {
-		base, other := answers(tt.both, tt.lost, tt.won, tt.neither)
+		base, other := pairs(tt.both, tt.lost, tt.won, tt.neither)
 		p, pass := tt.guard.Judge("x", base, other)
 		if pass != tt.pass || p.Accepted != pass || p.Needed != tt.needed || p.Label != "x" {
 			t.Errorf("%s: passed %v: %+v\nwant %v, %d needed", tt.name, pass, p, tt.pass, tt.needed)
