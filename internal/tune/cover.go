@@ -26,6 +26,15 @@ const (
 	leastUncovered = 1.0
 )
 
+// A choice with which all was refused is launched mostClosed times at most. Another launch with it counts as
+// many settings as it has that were not refused with it, by a factor e less for each closedBehind of the
+// logarithm that it is thought to be worse; what counts for less than leastClosed is not worth one.
+const (
+	mostClosed   = 5
+	closedBehind = 0.3
+	leastClosed  = 0.5
+)
+
 // coverage is what has run together. Without a budget, which nothing else would end, it is every value by
 // itself.
 func (p *pool) coverage() *surrogate.Coverage {
@@ -33,9 +42,43 @@ func (p *pool) coverage() *surrogate.Coverage {
 	for _, t := range p.trials {
 		if t.open || t.measured() {
 			k.Add(p.locate(t.Config))
+		} else if t.end.Status == Refused {
+			k.Refuse(p.locate(t.Config))
 		}
 	}
 	return k
+}
+
+// closed is a configuration with a choice that was always refused, and otherwise most unlike what was
+// refused with it: an engine or a layout may want less memory or smaller batches, and its log need not say
+// so. How likely the next one is to run does not count: by the refusals alone the choice is to blame.
+func (p *pool) closed() *option {
+	lead := p.leader()
+	if lead == nil {
+		return nil
+	}
+	k := p.coverage()
+	var best Config
+	most := leastClosed
+	for _, c := range p.candidates {
+		place, is := k.Closed(p.locate(c.Config), mostClosed)
+		if !is || !c.runnable() {
+			continue
+		}
+		for _, config := range append(p.vary(c.Config, p.axes[place].Name), c.Config) {
+			if _, is := k.Closed(p.locate(config), mostClosed); !is || !p.open(config) {
+				continue
+			}
+			mean, _ := p.fit().At(p.point(config))
+			if worth := float64(k.Unlike(p.point(config), place)) * math.Exp(min(0, mean-lead.mean)/closedBehind); worth > most {
+				best, most = config, worth
+			}
+		}
+	}
+	if best == nil {
+		return nil
+	}
+	return p.optionOf(best)
 }
 
 // look is a configuration with what its values count that have not run together.

@@ -101,7 +101,7 @@ func (s *raceState) nextOption() *option {
 	p.climb()
 	best := p.best(1)
 	if len(best) > 0 && best[0].worth < s.curiosity() {
-		for _, look := range []func() *option{p.transplant, p.uncovered} {
+		for _, look := range []func() *option{p.transplant, p.closed, p.uncovered} {
 			if o := look(); o != nil {
 				return o
 			}

@@ -145,6 +145,44 @@ func TestRaceLearnsRefusals(t *testing.T) {
 	}
 }
 
+// TestRaceOpensWhatIsClosed checks that a layout which was refused is launched again with all else changed,
+// though it is to blame by the refusals and not thought better, and that this ends.
+func TestRaceOpensWhatIsClosed(t *testing.T) {
+	unlike := 0
+	for seed := range uint64(20) {
+		f := world(seed)
+		open := f.truth
+		f.truth = func(c Config) float64 {
+			if c["tp"] == "1" {
+				return math.NaN()
+			}
+			return open(c)
+		}
+		r, err := NewRace(f.space(), optimist{f, open, func(Config) bool { return false }}, raceSpace(), up, Budget{Trials: 25}, RaceOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked, _ := playRace(t, r, f.evaluate(seed))
+		launches, seqs, batched := 0, map[string]bool{}, map[string]bool{}
+		for _, p := range asked {
+			if p.Config["tp"] == "1" && p.Stage != RepairStage {
+				launches++
+				seqs[p.Config["seqs"]], batched[p.Config["batched"]] = true, true
+			}
+		}
+		if min(len(seqs), len(batched)) > 2 {
+			unlike++
+		}
+		if launches > mostClosed+1 {
+			t.Errorf("world %d: %d launches of a layout that always is refused", seed, launches)
+		}
+	}
+	t.Logf("launched with three values of both limits in %d of 20 studies", unlike)
+	if unlike < 12 {
+		t.Errorf("launched with three values of both limits in %d of 20 studies, want most", unlike)
+	}
+}
+
 // optimist predicts twice as much of what will be refused.
 type optimist struct {
 	*testSpace

@@ -1,13 +1,16 @@
 package surrogate
 
+import "slices"
+
 // A number counts less than a choice, as its effect is mostly predicted.
 const numberCovers = 0.5
 
 // Coverage is which values of configurations have run together, by every two parameters, and which
-// by themselves.
+// by themselves; and what was refused.
 type Coverage struct {
-	Alone bool // values count by themselves, not by twos
-	ran   map[together]bool
+	Alone   bool // values count by themselves, not by twos
+	ran     map[together]bool
+	refused []Point
 }
 
 // together are two values of a configuration, by their parameters' places; of a value by itself twice
@@ -47,6 +50,41 @@ func (k *Coverage) First(p Point) bool {
 		}
 	}
 	return false
+}
+
+// Refuse notes a configuration that was refused.
+func (k *Coverage) Refuse(p Point) { k.refused = append(k.refused, p) }
+
+// Closed is the place of a choice of a configuration with which all that was launched was refused; false
+// where it has none, or one with which that was so often, which counts as tried.
+func (k *Coverage) Closed(p Point, often int) (place int, ok bool) {
+	for i, c := range p.At {
+		n := len(k.refusedWith(p, i))
+		switch {
+		case c.Ordered || n == 0 || k.ran[together{i, i, c.Value, c.Value}]:
+		case n >= often:
+			return 0, false
+		case !ok:
+			place, ok = i, true
+		}
+	}
+	return place, ok
+}
+
+// Unlike is how many values of a configuration are in nothing that was refused with its choice at a place.
+func (k *Coverage) Unlike(p Point, place int) (n int) {
+	with := k.refusedWith(p, place)
+	for i, c := range p.At {
+		if !slices.ContainsFunc(with, func(q Point) bool { return q.At[i].Value == c.Value }) {
+			n++
+		}
+	}
+	return n
+}
+
+// refusedWith is what was refused with the value that a configuration has at a place.
+func (k *Coverage) refusedWith(p Point, place int) []Point {
+	return slices.DeleteFunc(slices.Clone(k.refused), func(q Point) bool { return q.At[place].Value != p.At[place].Value })
 }
 
 // each calls f with every two values of a configuration, or with every value, and what they count.

@@ -31,3 +31,34 @@ func TestCoverage(t *testing.T) {
 		}
 	}
 }
+
+// TestClosed: a choice is closed while all with it was refused, and what is in none of that is unlike it.
+func TestClosed(t *testing.T) {
+	point := func(engine, model, seqs string) Point {
+		return Point{At: []Coordinate{{Value: engine}, {Value: model}, {Value: seqs, Ordered: true}}}
+	}
+	var k Coverage
+	k.Add(point("a", "x", "1"))
+	k.Refuse(point("a", "y", "2"))
+	k.Refuse(point("b", "y", "1"))
+	k.Refuse(point("b", "y", "4"))
+	for _, c := range []struct {
+		name   string
+		of     Point
+		place  int
+		closed bool
+		unlike int
+	}{
+		{"what ran", point("a", "x", "1"), 0, false, 0},
+		{"a number that was refused closes nothing", point("a", "x", "4"), 0, false, 0},
+		{"an engine with another model and number", point("b", "x", "2"), 0, true, 2},
+		{"a model that was refused three times", point("a", "y", "8"), 0, false, 0},
+		{"an engine that is, with such a model", point("b", "y", "8"), 0, false, 0},
+		{"nothing is known of an engine", point("c", "x", "1"), 0, false, 0},
+	} {
+		place, closed := k.Closed(c.of, 3)
+		if place != c.place || closed != c.closed || closed && k.Unlike(c.of, place) != c.unlike {
+			t.Errorf("%s: closed at %d %v, %d unlike, want %d %v, %d", c.name, place, closed, k.Unlike(c.of, place), c.place, c.closed, c.unlike)
+		}
+	}
+}
