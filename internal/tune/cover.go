@@ -58,20 +58,29 @@ func (p *pool) closed() *option {
 		return nil
 	}
 	k := p.coverage()
+	var all []Config
+	for _, c := range p.candidates {
+		if place, is := k.Closed(c.point, mostClosed); is && c.runnable() {
+			all = append(append(all, p.vary(c.Config, p.axes[place].Name)...), c.Config)
+		}
+	}
+	unlike := func(at surrogate.Point) float64 {
+		if place, is := k.Closed(at, mostClosed); is {
+			return float64(k.Unlike(at, place))
+		}
+		return 0
+	}
 	var best Config
 	most := leastClosed
-	for _, c := range p.candidates {
-		place, is := k.Closed(p.locate(c.Config), mostClosed)
-		if !is || !c.runnable() {
-			continue
+	for looks := range slices.Chunk(p.fresh(unlike, all), uncoveredLooks) {
+		if looks[0].fresh <= most {
+			break // what is thought of it makes it no more
 		}
-		for _, config := range append(p.vary(c.Config, p.axes[place].Name), c.Config) {
-			if _, is := k.Closed(p.locate(config), mostClosed); !is || !p.open(config) {
-				continue
-			}
-			mean, _ := p.fit().At(p.point(config))
-			if worth := float64(k.Unlike(p.point(config), place)) * math.Exp(min(0, mean-lead.mean)/closedBehind); worth > most {
-				best, most = config, worth
+		p.foresee(looks)
+		for _, l := range looks {
+			mean, _ := p.fit().At(p.point(l.config))
+			if worth := l.fresh * math.Exp(min(0, mean-lead.mean)/closedBehind); worth > most {
+				best, most = l.config, worth
 			}
 		}
 	}
@@ -81,24 +90,33 @@ func (p *pool) closed() *option {
 	return p.optionOf(best)
 }
 
-// look is a configuration with what its values count that have not run together.
+// look is a configuration with what counts in it that is new.
 type look struct {
 	config Config
 	fresh  float64
 }
 
-// fresh are the configurations of some with most values that have not run together.
-func (p *pool) fresh(k *surrogate.Coverage, of []Config) []look {
+// fresh are those of some configurations that are open, with what is counted of each, the most first.
+func (p *pool) fresh(count func(surrogate.Point) float64, of []Config) []look {
 	var out []look
 	have := map[string]bool{}
 	for _, c := range of {
 		if key := c.key(); !have[key] && p.open(c) {
 			have[key] = true
-			out = append(out, look{c, k.Fresh(p.locate(c))})
+			out = append(out, look{c, count(p.locate(c))})
 		}
 	}
 	slices.SortStableFunc(out, func(a, b look) int { return -cmp.Compare(a.fresh, b.fresh) })
-	return out[:min(len(out), uncoveredLooks)]
+	return out
+}
+
+// foresee has configurations predicted together.
+func (p *pool) foresee(looks []look) {
+	var configs []Config
+	for _, l := range looks {
+		configs = append(configs, l.config)
+	}
+	p.predictAhead(configs)
 }
 
 // uncovered is the configuration with most values that have not run together, of those that are
@@ -115,12 +133,9 @@ func (p *pool) uncovered() *option {
 	for _, o := range p.options {
 		all = append(all, o.config)
 	}
-	looks := p.fresh(k, all)
-	configs := make([]Config, len(looks))
-	for i, l := range looks {
-		configs[i] = l.config
-	}
-	p.predictAhead(configs)
+	looks := p.fresh(k.Fresh, all)
+	looks = looks[:min(len(looks), uncoveredLooks)]
+	p.foresee(looks)
 	var best Config
 	most := leastUncovered
 	for _, l := range looks {

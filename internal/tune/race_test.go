@@ -217,17 +217,25 @@ func race(t testing.TB, f *testSpace, o Objective, b Budget) *Race {
 // playRace runs a race to its end and returns its trials.
 func playRace(t testing.TB, r *Race, evaluate evaluator) ([]Proposal, Result) {
 	t.Helper()
-	var asked []Proposal
+	return playUntil(t, r, evaluate, func(Proposal) bool { return false }), r.Result()
+}
+
+// playUntil plays a race to its end, or to a proposal that ends it.
+func playUntil(t testing.TB, r *Race, evaluate evaluator, ends func(Proposal) bool) (asked []Proposal) {
+	t.Helper()
 	for p, ok := r.Ask(); ok; p, ok = r.Ask() {
+		asked = append(asked, p)
+		if ends(p) {
+			break
+		}
 		o, err := evaluate(t.Context(), p)
 		if err != nil {
 			t.Fatal(err)
 		}
 		o.Trial = p.Trial
 		r.Tell(o)
-		asked = append(asked, p)
 	}
-	return asked, r.Result()
+	return asked
 }
 
 // TestRaceFindsTheBest holds the race's regret in worlds drawn by chance.

@@ -226,18 +226,8 @@ func TestRaceStartsWarm(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			evaluate := f.evaluate(seed)
-			for p, ok := r.Ask(); ok; p, ok = r.Ask() {
-				if sum++; f.value(p.Config) > 0.95*f.best() {
-					break // the rest of the race is not what is asked about
-				}
-				o, err := evaluate(t.Context(), p)
-				if err != nil {
-					t.Fatal(err)
-				}
-				o.Trial = p.Trial
-				r.Tell(o)
-			}
+			// The rest of the race is not what is asked about.
+			sum += len(playUntil(t, r, f.evaluate(seed), func(p Proposal) bool { return f.value(p.Config) > 0.95*f.best() }))
 		}
 		return sum
 	}

@@ -45,11 +45,16 @@ func (k *Coverage) Fresh(p Point) float64 {
 // First reports whether a configuration has a choice that has not run at all.
 func (k *Coverage) First(p Point) bool {
 	for i, c := range p.At {
-		if !c.Ordered && !k.ran[together{i, i, c.Value, c.Value}] {
+		if k.never(i, c) {
 			return true
 		}
 	}
 	return false
+}
+
+// never reports whether a coordinate is a choice that has not run at all.
+func (k *Coverage) never(place int, c Coordinate) bool {
+	return !c.Ordered && !k.ran[together{place, place, c.Value, c.Value}]
 }
 
 // Refuse notes a configuration that was refused.
@@ -59,12 +64,12 @@ func (k *Coverage) Refuse(p Point) { k.refused = append(k.refused, p) }
 // where it has none, or one with which that was so often, which counts as tried.
 func (k *Coverage) Closed(p Point, often int) (place int, ok bool) {
 	for i, c := range p.At {
-		n := len(k.refusedWith(p, i))
-		switch {
-		case c.Ordered || n == 0 || k.ran[together{i, i, c.Value, c.Value}]:
-		case n >= often:
+		if !k.never(i, c) {
+			continue
+		}
+		if n := len(k.refusedWith(p, i)); n >= often {
 			return 0, false
-		case !ok:
+		} else if n > 0 && !ok {
 			place, ok = i, true
 		}
 	}
