@@ -68,6 +68,9 @@ func Judge(a *result.Analysis) result.Verdict {
 		return v
 	}
 	run(callChecks...)
+	if s := silenceOf(a); s.matters() {
+		run(check{"pauses", s.judge})
+	}
 	if f := a.Header.Fleet; f != nil && len(f.Agents) > 1 {
 		run(check{"agent_clocks", judgeOffsets})
 	}
