@@ -128,8 +128,8 @@ func measureAccuracy(obs []Observation, o FitOptions) (*accuracy, error) {
 	return a, a.predictRanges()
 }
 
-// holdOutStudies holds out each published study of a fit of the others, and what perflab
-// measured itself of a fit of all of them.
+// holdOutStudies holds out each published study of a fit of the others, and each of
+// perflab's own runs' of a fit of all the rest.
 func holdOutStudies(obs []Observation, o FitOptions) ([]Fold, error) {
 	folds, err := HoldOut(slices.DeleteFunc(slices.Clone(obs), func(b Observation) bool { return !printed(&b) }), ByStudy, o)
 	if err != nil {
@@ -139,15 +139,21 @@ func holdOutStudies(obs []Observation, o FitOptions) ([]Fold, error) {
 	if err != nil {
 		return nil, err
 	}
-	own, err := p.without(ownStudy, ByStudy)
-	return append(folds, own), err
+	for _, study := range ownStudies {
+		own, err := p.without(study, ByStudy)
+		if err != nil {
+			return nil, err
+		}
+		folds = append(folds, own)
+	}
+	return folds, nil
 }
 
 var fourStudies = []string{"a100", "h100", "h200", "spark"}
 
-// ownStudy is what perflab measured itself, of a present version: its site is one that
-// the goals, which are of the published studies, know nothing of.
-const ownStudy = "own.h100"
+// ownStudies are what perflab measured itself, of a present version: their sites are such
+// that the goals, which are of the published studies, know nothing of.
+var ownStudies = []string{"own.h100", "own.h200"}
 
 // first is the block that a study begins with: all that a team has that has measured its
 // baseline.
@@ -212,7 +218,7 @@ func afterErrors(obs []Observation, after []Residual) []Error {
 
 // calibration is what the program ships.
 func (a *accuracy) calibration() Calibration {
-	c := a.fitted.Calibration("result blocks of thirteen published studies and runs of one H100", a.obs, a.held)
+	c := a.fitted.Calibration("result blocks of thirteen published studies and runs of one H100 and one H200", a.obs, a.held)
 	c.After = afterErrors(a.obs, a.after)
 	return c
 }

@@ -66,7 +66,7 @@ func every(*Observation) bool   { return true }
 func plain(b *Observation) bool { return b.Apart == "" && b.Config.Engine != "sglang" }
 
 // printed counts the blocks of the published studies, of which the goals are.
-func printed(b *Observation) bool { return b.Study != ownStudy }
+func printed(b *Observation) bool { return !slices.Contains(ownStudies, b.Study) }
 
 // of counts those of an engine.
 func of(engine string) func(*Observation) bool {
@@ -301,9 +301,9 @@ const accuracyIntro = `# Accuracy of predictions
 
 SIMULATED figures against printed ones. Written by ` + "`make predict-accuracy`" + ` from the files in ` + "`internal/calib/testdata`" + `: the result blocks of thirteen
 published studies of one series (vLLM, SGLang and TensorRT-LLM on A100, H100, H200 and DGX Spark), with what is inferred of each in its note.
-Twelve more are runs of perflab's own, of the version of vLLM of today on an H100 whose board is known
-([real-engine.md](real-engine.md#vllm-on-a-gpu)): ` + "`own.h100`" + `. They have a part in the fit that the program ships and in the column *in sample*, and in
-no other fit here; goals and the tables' other groups are of the published studies.
+Fifty more are runs of perflab's own, of the version of vLLM of today on an H100 and an H200 whose boards are known
+([real-engine.md](real-engine.md#vllm-on-a-gpu)): ` + "`own.h100`" + ` and ` + "`own.h200`" + `. They have a part in the fit that the program ships, in that of which the
+other of the two is held out, and in the column *in sample*, and in no other fit here; goals and the tables' other groups are of the published studies.
 
 **Held out** means: constants fitted without any block of the study, as a user is off whom nobody has measured before. The form of the model and the
 weights of its fit were chosen with these blocks in view, so a truly new study may be predicted less well. **After one block** means: that fit, corrected by the first

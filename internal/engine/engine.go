@@ -134,6 +134,7 @@ type Config struct {
 	SpecVerify    int   // tokens of a tree of guesses that the model verifies for a sequence, 0 for a chain's (SGLang)
 	WeightOnly    bool  // weights are widened before they are multiplied: saves memory, not arithmetic (Marlin)
 	GraphMax      int   // largest captured decode batch; 0 when eager
+	PromptGraphs  int   // tokens of a step with prompts that captured graphs cover; 0 for none
 	Graphs        []int // sizes that a decode batch is padded to, ascending; nil for the engine's usual way
 	Dummy         bool  // weights are made up on loading
 	Interval      int   // tokens between two messages of a stream

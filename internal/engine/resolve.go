@@ -78,7 +78,7 @@ func (c Command) resolve(e *Engine, m arch.Model, g arch.Accelerator, gpus int) 
 		resolveTRTLLM(r)
 	}
 	if r.bool(Eager, false) {
-		cfg.GraphMax = 0
+		cfg.GraphMax, cfg.PromptGraphs = 0, 0
 	}
 	r.space()
 	cfg.align()

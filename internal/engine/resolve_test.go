@@ -395,6 +395,32 @@ func TestVersion(t *testing.T) {
 	}
 }
 
+// TestPromptGraphs: which steps with prompts are launched at once, by engine and version.
+func TestPromptGraphs(t *testing.T) {
+	const sglang = "1 x h200: python3 -m sglang.launch_server --model-path Qwen/Qwen3-32B --chunked-prefill-size 4096"
+	for _, c := range []struct {
+		version, line string
+		want          int
+	}{
+		{"0.11.0", one + " x h200" + v + q32, 512},
+		{"0.17.1", one + " x h200" + v + q32 + " --max-cudagraph-capture-size 2048", 2048},
+		{"0.11.0", one + " x h200" + v + q32 + " --enforce-eager", 0},
+		{"0.11.0", one + " x h200" + v + "openai/gpt-oss-20b", 1024},
+		{"0.5.9", sglang, 0},
+		{"0.5.9", sglang + " --enable-piecewise-cuda-graph", 4096},
+		{"0.5.10", sglang, 4096},
+		{"0.5.10", sglang + " --disable-piecewise-cuda-graph", 0},
+		{"0.5.23", sglang + " --cuda-graph-backend-prefill disabled", 0},
+		{"0.5.23", sglang + " --cuda-graph-backend-prefill full", 4096},
+		{"0.5.23", sglang + " --disable-cuda-graph", 0},
+		{"1.2.0", "1 x h200: trtllm-serve Qwen/Qwen3-32B", 0},
+	} {
+		if got := versioned(t, c.version, c.line).PromptGraphs; got != c.want {
+			t.Errorf("%s, %s: graphs cover prompts of %d tokens, want %d", c.version, c.line, got, c.want)
+		}
+	}
+}
+
 // versioned resolves "GPUS x ACCELERATOR: COMMAND" as a version of its engine.
 func versioned(t *testing.T, version, line string) Config {
 	t.Helper()

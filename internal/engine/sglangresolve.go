@@ -34,11 +34,13 @@ func resolveSGLang(r *resolver) {
 	if linear && c.Spec != "" {
 		c.Prefix = false // states of guessed tokens cannot be shared
 	}
-	// Classic speculation verifies before it schedules, pipelines and shared states of
-	// linear attention wait for a step's end.
+	// Classic speculation verifies before it schedules, pipelines and shared states of linear attention wait for a step's end.
 	c.Overlap = !r.flag("--disable-overlap-schedule") && c.Spec == "" && c.PP == 1 && !(linear && c.Prefix)
 	c.Block = r.page(r.int(BlockSize, page))
 	c.GraphMax = r.int(GraphMax, graph)
+	if prefill, _ := r.cmd.extra("--cuda-graph-backend-prefill"); r.flag("--enable-piecewise-cuda-graph") || r.cmd.AtLeast("0.5.10") && !r.flag("--disable-piecewise-cuda-graph") && prefill != "disabled" {
+		c.PromptGraphs = c.Batched
+	}
 	c.EP = r.ranks(ExpertParallel)
 	if slices.Contains(wholeExperts, c.AllToAll) {
 		c.EP = c.TP

@@ -32,8 +32,7 @@ func resolveVLLM(r *resolver) {
 	if r.bool(ExpertParallel, false) {
 		c.EP = c.TP * c.DP
 	}
-	// The default since 0.14, but for pipelines. Speculation is taken to wait for
-	// what was accepted.
+	// The default since 0.14, but for pipelines. Speculation is taken to wait for what was accepted.
 	async := r.bool(Overlap, r.cmd.AtLeast("0.14"))
 	c.Overlap = async && c.PP == 1 && c.Spec == "" && c.GPU.Platform != arch.CPU
 	// A second model runner prepares a step's inputs on the device. It is the default of Qwen3
@@ -43,10 +42,13 @@ func resolveVLLM(r *resolver) {
 	}
 	c.Chunks = r.cmd.AtLeast("0.14") && !strings.HasPrefix(c.Spec, "eagle")
 	graph := min(2*c.Seqs*(1+c.SpecTokens), 512, c.Batched)
-	c.GraphMax = r.int(GraphMax, graph)
-	if c.GPU.Platform == arch.CPU {
-		c.GraphMax = 0
+	if c.Model.Sinks { // of gpt-oss it captures more
+		graph = min(1024, c.Batched)
 	}
+	if c.GPU.Platform != arch.CPU {
+		c.GraphMax = r.int(GraphMax, graph)
+	}
+	c.PromptGraphs = c.GraphMax
 }
 
 // vllmLimits are the API server's default limits of sequences and tokens in a step.

@@ -265,13 +265,13 @@ func TestForeseenIsServed(t *testing.T) {
 		evicts   bool
 	}{
 		"agents": {"vllm serve Qwen/Qwen3-8B", 2, 0,
-			workload.Spec{Dataset: "agents", Path: global, NumPrompts: 9, Rate: 0.4, MaxConcurrency: 4, Seed: 3}, 90, false},
+			workload.Spec{Dataset: "agents", Path: global, NumPrompts: 9, Rate: 0.4, MaxConcurrency: 4, Seed: 5}, 90, false},
 		"agents in a small cache": {"vllm serve Qwen/Qwen3-8B --max-model-len 2500", 1, 3200,
 			workload.Spec{Dataset: "agents", Path: global, NumPrompts: 9, Rate: 0.7, Seed: 3}, 90, true},
 		"agents on SGLang, anywhere": {"python -m sglang.launch_server --model-path Qwen/Qwen3-8B", 2, 30_000,
 			workload.Spec{Dataset: "agents", Path: global, Rate: 0.4, Duration: "20s", NoSessionAffinity: true, Seed: 3}, 40, false},
 		"conversations": {"vllm serve Qwen/Qwen3-8B", 2, 0,
-			workload.Spec{Dataset: "conversations", NumPrompts: 12, Turns: "2-5", SystemLen: 70, TurnInputLen: "20-90", TurnOutputLen: "10-60", ThinkTime: "1s", Rate: 2, MaxConcurrency: 5, Seed: 4}, 30, false},
+			workload.Spec{Dataset: "conversations", NumPrompts: 12, Turns: "2-5", SystemLen: 70, TurnInputLen: "20-90", TurnOutputLen: "10-60", ThinkTime: "1s", Rate: 2, MaxConcurrency: 5, Seed: 5}, 30, false},
 		"a closed loop for a time": {"vllm serve Qwen/Qwen3-8B", 1, 0,
 			workload.Spec{Dataset: "random", Duration: "3s", MaxConcurrency: 1, RandomInputLen: 300, RandomOutputLen: 20, RandomRangeRatio: 0.5, Seed: 3}, 10, false},
 	} {

@@ -26,7 +26,7 @@ func testConfig() engine.Config {
 			Name: "h100-sxm", BF16TFLOPS: 989, FP8TFLOPS: 1979, BandwidthGBs: 3350, MemoryGiB: 79.2, LinkGBs: 450, LinkLatency: 5, SM: 90,
 		},
 		Seqs: 256, Batched: 8192, MaxLen: 32768, MemoryShare: 0.9, KVBytes: 2, Block: 16,
-		Prefix: true, Chunked: true, GraphMax: 512,
+		Prefix: true, Chunked: true, GraphMax: 512, PromptGraphs: 512,
 	}
 }
 
@@ -113,9 +113,9 @@ func freeBlocks(p *blockPool) int {
 func engines() map[string]engine.Config {
 	v := testConfig()
 	trt := v
-	trt.Engine, trt.Reserve, trt.Chunked, trt.Block, trt.Seqs, trt.Overlap, trt.Serial = "trtllm", true, false, 32, 2048, true, true
+	trt.Engine, trt.Reserve, trt.Chunked, trt.Block, trt.Seqs, trt.Overlap, trt.Serial, trt.PromptGraphs = "trtllm", true, false, 32, 2048, true, true, 0
 	sgl := v
-	sgl.Engine, sgl.PrefillOnly, sgl.Block, sgl.PrefillTokens, sgl.Overlap = "sglang", true, 1, 16384, true
+	sgl.Engine, sgl.PrefillOnly, sgl.Block, sgl.PrefillTokens, sgl.Overlap, sgl.PromptGraphs = "sglang", true, 1, 16384, true, 0
 	late := v
 	late.Overlap = true
 	spec := v

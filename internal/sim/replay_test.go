@@ -91,7 +91,7 @@ func TestReplayStops(t *testing.T) {
 // TestWarm: what every replica has served before time 0 is in its cache, and nowhere
 // else: times, counters and SGLang's estimates begin as without.
 func TestWarm(t *testing.T) {
-	old := burst(3, 600, 40)
+	old := burst(3, 6000, 40)
 	var jobs []Job
 	for i := range 12 {
 		jobs = append(jobs, Job{Index: i, Arrive: time.Duration(i) * 40 * time.Millisecond, Prompt: slices.Concat(old[i%3].Prompt, prompt(100+i, 50)), Output: 30})
@@ -101,7 +101,7 @@ func TestWarm(t *testing.T) {
 			continue // what is accepted is drawn by a request's number
 		}
 		for _, replicas := range []int{1, 2} {
-			o := ReplayOptions{KVTokens: 20_000, Warm: append(slices.Clone(old), Job{PromptLen: 1 << 20, Output: 1})}
+			o := ReplayOptions{KVTokens: 100_000, Warm: append(slices.Clone(old), Job{PromptLen: 1 << 20, Output: 1})}
 			warm := finish(t, cfg, replicas, jobs, o)
 			again := finish(t, cfg, replicas, jobs, o)
 			if d := differ(warm, again); d != "" {
@@ -112,7 +112,7 @@ func TestWarm(t *testing.T) {
 				prompts, output = prompts+s.PromptTokens, output+s.GenerationTokens
 				queries, ended = queries+s.PrefixQueries, ended+s.Finished
 			}
-			if prompts != 12*650 || output != 12*30 || ended != 12 || cfg.Prefix && queries != prompts {
+			if prompts != 12*6050 || output != 12*30 || ended != 12 || cfg.Prefix && queries != prompts {
 				t.Errorf("%s: counted %d + %d tokens of %d requests, %d looked up", name, prompts, output, ended, queries)
 			}
 			if !cfg.Prefix {
@@ -126,7 +126,7 @@ func TestWarm(t *testing.T) {
 				t.Errorf("%s: the first token comes at %v, without the warm-up at %v", name, warm.outcomes[0].Tokens[0].At, cold.outcomes[0].Tokens[0].At)
 			}
 			for i, o := range warm.outcomes {
-				if want := 600 / cfg.Block * cfg.Block; o.Cached != want || o.Sent != jobs[i].Arrive {
+				if want := 6000 / cfg.Block * cfg.Block; o.Cached != want || o.Sent != jobs[i].Arrive {
 					t.Errorf("%s, %d replicas: job %d sent at %v finds %d tokens, want %d", name, replicas, i, o.Sent, o.Cached, want)
 				}
 			}

@@ -67,7 +67,8 @@ func causal(n, w int) float64 {
 //	flash     = 4*heads*dim*layers*pairs/(tp*PK*f_c) + past*bytes/(BW*k_m)
 //	allreduce = 2*L*( lat(tp) + 2*(tp-1)/tp*T*d*2/bw )
 //	element   = el*T*d*2*L/BW
-//	overhead  = t_step + (t_layer + t_eager)*L + t_seq*S + k*(t_draft + t_draft_seq*S)   (k drafted tokens)
+//	overhead  = t_step + t_layer*L + t_seq*S + k*(t_draft + t_draft_seq*S)   (k drafted tokens)
+//	launches  = t_launch*(L + 0.7*n_moe), where no graph covers the step
 //	drafting  = k*( (linear + experts)/L + head ), of a row for each sequence
 //
 // In decode steps that a captured graph covers T is the graph's size, but for what
@@ -98,13 +99,15 @@ type stepModel struct {
 
 	reduceFixed, reduceToken, element float64 // s, s per token, s per token
 
-	step, perSeq, eager float64 // s
-	draft, draftPerSeq  float64 // s
-	layers, drafts      float64 // of the model; drafted tokens
-	draftHead           float64 // of the head, that drafting passes
-	graphMax            int
-	pads                bool  // decode steps up to the sizes of graphs
-	sizes               []int // of the graphs, where they are not the usual ones
+	step, perSeq       float64 // s
+	launch             float64 // s that a step takes at least which no graph covers
+	draft, draftPerSeq float64 // s
+	layers, drafts     float64 // of the model; drafted tokens
+	draftHead          float64 // of the head, that drafting passes
+	graphMax           int
+	promptGraphs       float64 // tokens
+	pads               bool    // decode steps up to the sizes of graphs
+	sizes              []int   // of the graphs, where they are not the usual ones
 }
 
 // gemm is a group of dense products: read is the time to read its weights,
@@ -133,6 +136,10 @@ func (k constants) device(g arch.Accelerator) arch.Accelerator {
 	return g
 }
 
+// expertLaunches is how much more time it takes to launch a layer with experts than one without,
+// as a share of the latter: routing, sorting and their products. Of vLLM 0.25 on an H200.
+const expertLaunches = 0.7
+
 // eagle3Vocab is the vocabulary that EAGLE-3's drafts come from, of the tokens used most.
 const eagle3Vocab = 32000
 
@@ -145,7 +152,7 @@ func newStepModel(cfg engine.Config, k constants) *stepModel {
 	bw := g.BandwidthGBs * 1e9
 	peak16 := g.BF16TFLOPS * 1e12
 	layers, hidden := float64(m.Layers), float64(m.Hidden)
-	s := &stepModel{parts: pp * dp, graphMax: cfg.GraphMax, pads: cfg.Engine != "trtllm", sizes: cfg.Graphs}
+	s := &stepModel{parts: pp * dp, graphMax: cfg.GraphMax, pads: cfg.Engine != "trtllm", sizes: cfg.Graphs, promptGraphs: float64(cfg.PromptGraphs)}
 
 	ec, em, peak := k.get("gemm_compute"), k.get("gemm_bandwidth"), peakFLOPS(cfg)
 	ec16, em16 := k.bf16("gemm_compute"), k.bf16("gemm_bandwidth")
@@ -171,7 +178,7 @@ func newStepModel(cfg engine.Config, k constants) *stepModel {
 		host *= 1 - min(1, k.get("overlap"))
 	}
 	s.step = host * (k.get("t_step")*1e-3 + k.get("t_layer")*1e-6*layers)
-	s.eager = host * k.get("t_eager") * 1e-6 * layers
+	s.launch = k.get("site_host") * k.get("t_launch") * 1e-6 * (layers + expertLaunches*float64(m.MoELayers()))
 	s.perSeq = host * k.get("t_seq") * 1e-6
 	s.layers, s.drafts, s.draftHead = layers, float64(cfg.SpecTokens), 1
 	if cfg.Spec == "eagle3" && m.Vocab > eagle3Vocab {
@@ -277,12 +284,20 @@ func (s *stepModel) duration(b *batch, spent *Times) time.Duration {
 	if b.drafts {
 		t.add(&spent.Drafting, s.draft+s.draftPerSeq*float64(b.seqs)*share+s.drafting(max(1, float64(b.seqs)*share)))
 	}
-	host := s.step + s.perSeq*float64(b.seqs)*share
-	if !b.prefill && b.tokens > s.graphMax {
-		host += s.eager
+	if !s.covered(b) {
+		t.until(&spent.Host, s.launch)
 	}
+	host := s.step + s.perSeq*float64(b.seqs)*share
 	t.add(&spent.Host, max(host, 1e-6-t.sum)) // no step is shorter than a microsecond
 	return t.length
+}
+
+// covered says whether a step runs as a captured graph, whose kernels are launched at once.
+func (s *stepModel) covered(b *batch) bool {
+	if b.prefill {
+		return float64(b.tokens) <= s.parts*s.promptGraphs
+	}
+	return b.tokens <= s.graphMax
 }
 
 // padded is the size of the graph that a decode step of n tokens runs as: those
@@ -323,6 +338,14 @@ func (t *tally) add(to *time.Duration, s float64) {
 	d := seconds(t.sum)
 	*to += d - t.length
 	t.length = d
+}
+
+// until adds what is missing of a time that the step takes at least.
+func (t *tally) until(to *time.Duration, least float64) {
+	if least > t.sum {
+		t.sum = least
+		t.add(to, 0)
+	}
 }
 
 // expertTimes are reading and arithmetic of the routed experts of a share of the

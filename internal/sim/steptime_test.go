@@ -255,3 +255,60 @@ func kvRead(m arch.Model, n, tp int) float64 {
 	tokens := (m.KVLayers()-m.WindowLayers)*n + m.WindowLayers*min(n, m.Window)
 	return float64(int64(tokens)*m.KVBytesPerTokenLayer(2, tp) + m.StateBytesRank(tp, 1))
 }
+
+// TestLaunches: a step that no graph covers takes at least its launches, whatever it computes;
+// one that a graph covers, or that computes for longer, takes what it takes without.
+func TestLaunches(t *testing.T) {
+	cfg := testConfig()
+	cfg.GraphMax, cfg.PromptGraphs = 512, 512
+	launches := func(us float64) *stepModel {
+		k, err := Priors().With(Set{Values: map[string]float64{"t_launch": us, "t_step": 0, "t_layer": 0, "t_seq": 0}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return newStepModel(cfg, constantsFor(k, cfg))
+	}
+	prompt := func(n int) *batch { var b batch; b.chunk(0, n, 0, true); return &b }
+	decodes := func(n int) *batch {
+		var b batch
+		for range n {
+			b.decode(100, 1, 0)
+		}
+		return &b
+	}
+	const us = 1000
+	least := time.Duration(us*cfg.Model.Layers) * time.Microsecond
+	for name, c := range map[string]struct {
+		b     *batch
+		waits bool // for launches
+	}{
+		"a prompt in a graph": {b: prompt(512)},
+		"a prompt beyond":     {b: prompt(513), waits: true},
+		"a long prompt":       {b: prompt(8192)},
+		"decodes in a graph":  {b: decodes(512)},
+		"decodes beyond":      {b: decodes(513), waits: true},
+		"one decode":          {b: decodes(1)},
+	} {
+		var with, none Times
+		got, base := launches(us).duration(c.b, &with), launches(0).duration(c.b, &none)
+		want := base
+		if c.waits {
+			want = least
+		}
+		if got != want || with.Host-none.Host != want-base {
+			t.Errorf("%s takes %v (%v of the host), want %v (%v)", name, got, with.Host, want, none.Host+want-base)
+		}
+	}
+	cfg.GraphMax, cfg.PromptGraphs = 0, 0
+	if got := launches(us).duration(decodes(1), new(Times)); got != least {
+		t.Errorf("without graphs a decode takes %v, want %v", got, least)
+	}
+	m, err := arch.LookupModel("Qwen/Qwen3-30B-A3B")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Model = m
+	if got, want := launches(us).duration(decodes(1), new(Times)), time.Duration(48*1.7*us)*time.Microsecond; (got - want).Abs() > 1 {
+		t.Errorf("with experts in all 48 layers a decode takes %v, want %v", got, want)
+	}
+}

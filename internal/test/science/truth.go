@@ -22,7 +22,7 @@ import (
 var (
 	computeSpeeds = []string{"gemm_compute", "moe_compute", "flash_compute"}
 	memorySpeeds  = []string{"gemm_bandwidth", "moe_bandwidth", "kv_bandwidth", "kv_mixed"}
-	hostTimes     = []string{"t_step", "t_layer", "t_eager", "t_seq", "t_draft", "t_draft_seq", "f_req", "kv_setup", "route"}
+	hostTimes     = []string{"t_step", "t_layer", "t_launch", "t_seq", "t_draft", "t_draft_seq", "f_req", "kv_setup", "route"}
 )
 
 // mostAccepted keeps a probability one.
