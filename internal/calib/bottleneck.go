@@ -36,6 +36,7 @@ const (
 	Collectives = "collectives"
 	Elementwise = "elementwise"
 	Host        = "host"
+	Launches    = "launches"
 	Drafting    = "drafting"
 	Fetching    = "fetching"
 )
@@ -44,7 +45,7 @@ const (
 var Bottlenecks = []string{
 	PrefillEngines, DecodeEngines, KVTransfer,
 	OfferedLoad, FrontEnd, KVBlocks, RunLimit, StepTokens,
-	Weights, Arithmetic, ExpertReads, Experts, KVReads, Attention, Collectives, Elementwise, Host, Drafting, Fetching,
+	Weights, Arithmetic, ExpertReads, Experts, KVReads, Attention, Collectives, Elementwise, Host, Launches, Drafting, Fetching,
 }
 
 // Shares of the time from which something is named as what holds the load back.
@@ -77,6 +78,7 @@ func terms(t sim.Times) []term {
 		{Collectives, "exchange between GPUs", t.Collectives, false},
 		{Elementwise, "elementwise work", t.Elementwise, false},
 		{Host, "host work between kernels", t.Host, true},
+		{Launches, "launching kernels one by one", t.Launches, true},
 		{Drafting, "drafting tokens", t.Drafting, false},
 		{Fetching, "copying KV blocks from and to the host", t.Fetching, false},
 	}
@@ -223,8 +225,13 @@ func (r *loadedRun) help(name string, fixed float64) string {
 	case Fetching:
 		return "An FP8 KV cache (kv_cache_dtype=fp8) halves what is copied; more devices share it"
 	}
-	if cfg.GraphMax == 0 {
+	switch {
+	case cfg.GraphMax == 0:
 		return "Captured graphs (enforce_eager off) save most of it; a larger batch shares it"
+	case name == Launches && cfg.PromptGraphs == 0:
+		return "Graphs of this version are of decode steps only: a step with prompts costs as much for one short prompt as for several; let more prompts come together"
+	case name == Launches:
+		return fmt.Sprintf("Graphs cover steps of up to %d tokens: raise max_cudagraph_capture_size to the prompts that come alone; a larger batch shares it", cfg.PromptGraphs)
 	}
 	return "A larger batch shares it between more requests: allow or send more at once"
 }

@@ -56,7 +56,8 @@ type Times struct {
 	Attention   time.Duration // of prompts
 	Collectives time.Duration // between devices
 	Elementwise time.Duration
-	Host        time.Duration // fixed, per layer and per sequence; graphs missed
+	Host        time.Duration // fixed, per layer and per sequence
+	Launches    time.Duration // of kernels one by one, as far as devices wait for them: no graph covers the step
 	Drafting    time.Duration
 	Fetching    time.Duration // blocks from memories below the KV cache, and writing those that made room
 }
@@ -104,7 +105,7 @@ func (t *Times) add(o Times) {
 	t.KV, t.Attention = t.KV+o.KV, t.Attention+o.Attention
 	t.Collectives, t.Elementwise = t.Collectives+o.Collectives, t.Elementwise+o.Elementwise
 	t.Host, t.Drafting = t.Host+o.Host, t.Drafting+o.Drafting
-	t.Fetching += o.Fetching
+	t.Launches, t.Fetching = t.Launches+o.Launches, t.Fetching+o.Fetching
 }
 
 func (w *Waits) add(o Waits) {

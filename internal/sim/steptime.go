@@ -285,7 +285,7 @@ func (s *stepModel) duration(b *batch, spent *Times) time.Duration {
 		t.add(&spent.Drafting, s.draft+s.draftPerSeq*float64(b.seqs)*share+s.drafting(max(1, float64(b.seqs)*share)))
 	}
 	if !s.covered(b) {
-		t.until(&spent.Host, s.launch)
+		t.until(&spent.Launches, s.launch)
 	}
 	host := s.step + s.perSeq*float64(b.seqs)*share
 	t.add(&spent.Host, max(host, 1e-6-t.sum)) // no step is shorter than a microsecond

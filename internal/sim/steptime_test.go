@@ -295,8 +295,8 @@ func TestLaunches(t *testing.T) {
 		if c.waits {
 			want = least
 		}
-		if got != want || with.Host-none.Host != want-base {
-			t.Errorf("%s takes %v (%v of the host), want %v (%v)", name, got, with.Host, want, none.Host+want-base)
+		if got != want || with.Launches != want-base || with.Host != none.Host {
+			t.Errorf("%s takes %v (%v of launches), want %v (%v)", name, got, with.Launches, want, want-base)
 		}
 	}
 	cfg.GraphMax, cfg.PromptGraphs = 0, 0

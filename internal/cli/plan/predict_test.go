@@ -81,7 +81,7 @@ func TestPredictGrid(t *testing.T) {
 		if ok != (i < 4) || i > 0 && ok && v.Value < f.Rows[i-1].Figures["mean_ttft_ms"].Value {
 			t.Errorf("row %d: %v, %v", i, v, ok)
 		}
-		if ok && (r.PerGPU["total_token_throughput"].Value*4 != r.Figures["total_token_throughput"].Value || len(r.Times) != 11 || len(r.Waits) != 5 || r.Bottleneck == nil) {
+		if ok && (r.PerGPU["total_token_throughput"].Value*4 != r.Figures["total_token_throughput"].Value || len(r.Times) != 12 || len(r.Waits) != 5 || r.Bottleneck == nil) {
 			t.Errorf("row %d: %+v", i, r)
 		}
 	}

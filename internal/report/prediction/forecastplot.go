@@ -164,12 +164,15 @@ func (p frontPoint) whiskers(f plot.Field) {
 	}
 }
 
-// stepTerms are the terms of a step in the order of the plot, with their names.
-var stepTerms = []struct{ key, name string }{
+// stepTerm is a term of a step with its name in the plot.
+type stepTerm struct{ key, name string }
+
+// stepTerms are the terms in the order of the plot.
+var stepTerms = []stepTerm{
 	{"weights", "dense weights, reading"}, {"arithmetic", "dense weights, multiplying"},
 	{"expert_reads", "experts, reading"}, {"experts", "experts, multiplying"},
 	{"kv_reads", "KV cache"}, {"attention", "prompt attention"}, {"collectives", "exchange between GPUs"},
-	{"elementwise", "elementwise"}, {"host", "host"}, {"drafting", "drafting"}, {"fetching", "host cache"},
+	{"elementwise", "elementwise"}, {"host", "host"}, {"drafting", "drafting"}, {"fetching", "host cache"}, {"launches", "launches"},
 }
 
 // stepPlot is a bar for each row: the share of the steps that each term takes.
@@ -189,10 +192,11 @@ func stepPlot(f *forecastTable) (plot.Plot, bool) {
 	if len(rows) == 0 {
 		return plot.Plot{}, false
 	}
+	colours := stepColours(used)
 	var classes, names []string
 	for i, t := range stepTerms {
 		if used[t.key] {
-			classes, names = append(classes, plot.SeriesClass(i)), append(names, t.name)
+			classes, names = append(classes, colours[i]), append(names, t.name)
 		}
 	}
 	var bars []plot.Bar
@@ -200,12 +204,31 @@ func stepPlot(f *forecastTable) (plot.Plot, bool) {
 		b := plot.Bar{Name: plot.Clip(fmt.Sprintf("#%d %s", r.Configuration, f.name(r)), 40)}
 		for k, t := range stepTerms {
 			if share := r.Times[t.key] / total(r.Times); share > 0 {
-				b.Parts = append(b.Parts, plot.Part{Class: plot.SeriesClass(k), Share: share, Tip: fmt.Sprintf("%s: %s %.1f %%", f.name(r), t.name, 100*share)})
+				b.Parts = append(b.Parts, plot.Part{Class: colours[k], Share: share, Tip: fmt.Sprintf("%s: %s %.1f %%", f.name(r), t.name, 100*share)})
 			}
 		}
 		bars = append(bars, b)
 	}
 	return plot.Shares("steps", "Where the time of steps goes", true, classes, names, bars), true
+}
+
+// stepColours are the classes of the terms. There are more terms than colours, and those for
+// which none is left get those of terms that are not there.
+func stepColours(used map[string]bool) []string {
+	var free []int
+	for i, t := range stepTerms[:plot.Series] {
+		if !used[t.key] {
+			free = append(free, i)
+		}
+	}
+	out := make([]string, len(stepTerms))
+	for i, t := range stepTerms {
+		out[i] = plot.SeriesClass(i)
+		if i >= plot.Series && used[t.key] && len(free) > 0 {
+			out[i], free = plot.SeriesClass(free[0]), free[1:]
+		}
+	}
+	return out
 }
 
 func total(m map[string]float64) float64 {
