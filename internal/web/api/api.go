@@ -18,6 +18,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"time"
 
 	"perflab/internal/store"
@@ -47,6 +48,8 @@ type API struct {
 	o       Options
 	uploads *upload.Uploads // nil: read only
 	heavy   chan struct{}   // a place for each reading of many calls that goes on
+	// arriving is held from the question whether what was pushed is there until the index has it.
+	arriving sync.Mutex
 }
 
 // atOnce is how many comparisons read calls at the same time: each holds some runs in memory.

@@ -177,7 +177,13 @@ func (a uploading) commit(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	ctx := r.Context()
+	// From the question whether it is there until the index has it, no other becomes an entry:
+	// of two that push the same at once the second would find nothing yet.
+	release := func() {}
+	defer func() { release() }()
 	at, facts, err := a.uploads.Commit(ctx, r.PathValue("id"), func(f scan.Facts) (bool, error) {
+		a.arriving.Lock()
+		release = a.arriving.Unlock
 		_, ok := a.there(ctx, f.ID)
 		return ok, nil
 	})
