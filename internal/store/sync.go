@@ -292,6 +292,9 @@ func (f *following) transact(ctx context.Context, read []found, gone []placeKey)
 
 // keepPlaces writes places, and gives entries that are new their numbers.
 func (f *following) keepPlaces(ctx context.Context, w *writer, read []found, lost map[string]int64) error {
+	if err := w.replaced(ctx, read, lost); err != nil {
+		return err
+	}
 	var wanted []string
 	for _, x := range read {
 		wanted = append(wanted, x.facts.ID)
@@ -309,15 +312,39 @@ func (f *following) keepPlaces(ctx context.Context, w *writer, read []found, los
 			}
 			numbers[x.facts.ID] = n
 		}
-		if old, ok := f.places[x.key]; ok && old.id != x.facts.ID {
-			lost[old.id] = old.entry
-		}
 		c := x.facts.Calls
 		f.put(x.key, placed{n, x.facts.ID, x.parent, x.stamp}, hashKey{x.facts.Early, c})
 		rows = append(rows, []any{x.key.root, encodePath(x.key.path), n, string(x.facts.Kind), encodePath(x.parent), x.stamp, c.Size, c.Mod})
 	}
 	return w.insert(ctx, "places (root, path, entry, kind, parent, stamp, calls_size, calls_mod)",
 		" ON CONFLICT (root, path) DO UPDATE SET entry=excluded.entry, kind=excluded.kind, parent=excluded.parent, stamp=excluded.stamp, calls_size=excluded.calls_size, calls_mod=excluded.calls_mod", 8, rows)
+}
+
+// replaced finds the entries that places were of which are of others now, by the index itself: another
+// server may have read a place since this one looked, when less of it was written.
+func (w *writer) replaced(ctx context.Context, read []found, lost map[string]int64) error {
+	ids, paths := map[placeKey]string{}, map[int64][]any{}
+	for _, x := range read {
+		ids[x.key] = x.facts.ID
+		paths[x.key.root] = append(paths[x.key.root], encodePath(x.key.path))
+	}
+	for root, all := range paths {
+		err := w.d.rows(ctx, w.tx, "SELECT p.path, e.id, e.n FROM places p JOIN entries e ON e.n=p.entry WHERE p.root=? AND p.path IN ("+placeholders(len(all))+")", append([]any{root}, all...), func(r *sql.Rows) error {
+			var path, id string
+			var n int64
+			if err := r.Scan(&path, &id, &n); err != nil {
+				return err
+			}
+			if ids[placeKey{root, decodePath(path)}] != id {
+				lost[id] = n
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (f *following) forgetPlaces(ctx context.Context, w *writer, gone []placeKey, lost map[string]int64) error {
