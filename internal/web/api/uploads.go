@@ -196,7 +196,8 @@ func (a uploading) commit(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if _, err := a.o.Store.Sync(ctx); err != nil {
+	// Whoever pushed may have gone: it asks again, and is to find what is there by now.
+	if _, err := a.o.Store.Sync(context.WithoutCancel(ctx)); err != nil {
 		a.o.Log.Error("what was pushed is not in the index yet", "error", err)
 	}
 	page.WriteJSON(w, http.StatusOK, manifest.Upload{ID: r.PathValue("id"), Entry: facts.ID, Place: at, Missing: []manifest.Part{}, Chunk: upload.Chunk})
