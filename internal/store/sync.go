@@ -252,12 +252,15 @@ func (f *following) transact(ctx context.Context, read []found, gone []placeKey)
 	if err != nil {
 		return err
 	}
-	defer w.tx.Rollback()      // does nothing after Commit
-	lost := map[string]int64{} // entries that a place was of and is no more
-	if err := f.keepPlaces(ctx, w, read, lost); err != nil {
+	defer w.tx.Rollback() // does nothing after Commit
+	lost, err := w.lost(ctx, read, gone)
+	if err != nil {
 		return err
 	}
-	if err := f.forgetPlaces(ctx, w, gone, lost); err != nil {
+	if err := f.keepPlaces(ctx, w, read); err != nil {
+		return err
+	}
+	if err := f.forgetPlaces(ctx, w, gone); err != nil {
 		return err
 	}
 	put := f.firsts(read)
@@ -291,10 +294,7 @@ func (f *following) transact(ctx context.Context, read []found, gone []placeKey)
 }
 
 // keepPlaces writes places, and gives entries that are new their numbers.
-func (f *following) keepPlaces(ctx context.Context, w *writer, read []found, lost map[string]int64) error {
-	if err := w.replaced(ctx, read, lost); err != nil {
-		return err
-	}
+func (f *following) keepPlaces(ctx context.Context, w *writer, read []found) error {
 	var wanted []string
 	for _, x := range read {
 		wanted = append(wanted, x.facts.ID)
@@ -320,36 +320,42 @@ func (f *following) keepPlaces(ctx context.Context, w *writer, read []found, los
 		" ON CONFLICT (root, path) DO UPDATE SET entry=excluded.entry, kind=excluded.kind, parent=excluded.parent, stamp=excluded.stamp, calls_size=excluded.calls_size, calls_mod=excluded.calls_mod", 8, rows)
 }
 
-// replaced finds the entries that places were of which are of others now, by the index itself: another
-// server may have read a place since this one looked, when less of it was written.
-func (w *writer) replaced(ctx context.Context, read []found, lost map[string]int64) error {
-	ids, paths := map[placeKey]string{}, map[int64][]any{}
-	for _, x := range read {
-		ids[x.key] = x.facts.ID
-		paths[x.key.root] = append(paths[x.key.root], encodePath(x.key.path))
+// lost are the entries, with their numbers, that a place was of and is no more. The index itself says so:
+// another server may have read a place since this one looked, when less or more of it was written.
+func (w *writer) lost(ctx context.Context, read []found, gone []placeKey) (map[string]int64, error) {
+	now, paths := map[placeKey]string{}, map[int64][]any{}
+	put := func(k placeKey, id string) {
+		now[k] = id
+		paths[k.root] = append(paths[k.root], encodePath(k.path))
 	}
+	for _, x := range read {
+		put(x.key, x.facts.ID)
+	}
+	for _, k := range gone {
+		put(k, "")
+	}
+	out := map[string]int64{}
 	for root, all := range paths {
-		err := w.d.rows(ctx, w.tx, "SELECT p.path, e.id, e.n FROM places p JOIN entries e ON e.n=p.entry WHERE p.root=? AND p.path IN ("+placeholders(len(all))+")", append([]any{root}, all...), func(r *sql.Rows) error {
-			var path, id string
-			var n int64
-			if err := r.Scan(&path, &id, &n); err != nil {
+		for part := range slices.Chunk(all, batch) {
+			err := w.d.rows(ctx, w.tx, "SELECT p.path, e.id, e.n FROM places p JOIN entries e ON e.n=p.entry WHERE p.root=? AND p.path IN ("+placeholders(len(part))+")", append([]any{root}, part...), func(r *sql.Rows) error {
+				var path, id string
+				var n int64
+				err := r.Scan(&path, &id, &n)
+				if now[placeKey{root, decodePath(path)}] != id {
+					out[id] = n
+				}
 				return err
+			})
+			if err != nil {
+				return nil, err
 			}
-			if ids[placeKey{root, decodePath(path)}] != id {
-				lost[id] = n
-			}
-			return nil
-		})
-		if err != nil {
-			return err
 		}
 	}
-	return nil
+	return out, nil
 }
 
-func (f *following) forgetPlaces(ctx context.Context, w *writer, gone []placeKey, lost map[string]int64) error {
+func (f *following) forgetPlaces(ctx context.Context, w *writer, gone []placeKey) error {
 	for _, k := range gone {
-		lost[f.places[k].id] = f.places[k].entry
 		f.drop(k)
 		if err := w.exec(ctx, "DELETE FROM places WHERE root=? AND path=?", k.root, encodePath(k.path)); err != nil {
 			return err
