@@ -128,8 +128,8 @@ func measureAccuracy(obs []Observation, o FitOptions) (*accuracy, error) {
 	return a, a.predictRanges()
 }
 
-// holdOutStudies holds out each published study of a fit of the others, and each of
-// perflab's own runs' of a fit of all the rest.
+// holdOutStudies holds out each published study of a fit of the others, and each of perflab's
+// own of a fit of all the rest.
 func holdOutStudies(obs []Observation, o FitOptions) ([]Fold, error) {
 	folds, err := HoldOut(slices.DeleteFunc(slices.Clone(obs), func(b Observation) bool { return !printed(&b) }), ByStudy, o)
 	if err != nil {

@@ -231,7 +231,7 @@ func (r *loadedRun) help(name string, fixed float64) string {
 	case name == Launches && cfg.PromptGraphs == 0:
 		return "Graphs of this version are of decode steps only: a step with prompts costs as much for one short prompt as for several; let more prompts come together"
 	case name == Launches:
-		return fmt.Sprintf("Graphs cover steps of up to %d tokens: raise max_cudagraph_capture_size to the prompts that come alone; a larger batch shares it", cfg.PromptGraphs)
+		return fmt.Sprintf("Graphs cover steps of up to %d tokens: raise max_cudagraph_capture_size to the prompts that come alone; a larger batch shares it", cfg.GraphMax)
 	}
 	return "A larger batch shares it between more requests: allow or send more at once"
 }

@@ -221,21 +221,7 @@ func (ev *evaluation) runAll(ctx context.Context, la *launch, d deploy.Deploymen
 // machine with other tests, set it higher.
 var voidRetries = 1
 
-// again says why a measurement is made again on the same server; "" where it stands. A void
-// one may be chance; one in which the engine stood still with idle GPUs tells what its kernels
-// took to compile, which the next does not pay.
-func again(s result.Summary) string {
-	if s.Verdict.Status == result.Voided && !outcome.FailedCalls(s) {
-		return "void, measured again: " + s.Verdict.Why()
-	}
-	if c, ok := s.Verdict.Check("pauses"); ok && c.Status == result.Noted && s.Verdict.Status == result.Noted {
-		return "the engine stood still, measured again: " + c.Text
-	}
-	return ""
-}
-
-// runOne makes one run; it is repeated once where there is a reason to measure again,
-// but where the engine refused every call, failed a share of them, or has ended.
+// runOne makes one run; it is repeated once where there is a reason to measure again.
 func (ev *evaluation) runOne(ctx context.Context, la *launch, d deploy.Deployment, name string) (*measuredRun, error) {
 	for try := 0; ; try++ {
 		run, err := ev.load(ctx, la, d, name, try)
@@ -245,11 +231,8 @@ func (ev *evaluation) runOne(ctx context.Context, la *launch, d deploy.Deploymen
 		if err != nil || try == voidRetries || run.Search != nil {
 			return run, err
 		}
-		why := again(run.Summary)
+		why := outcome.Again(run.Summary)
 		if why == "" {
-			return run, nil
-		}
-		if status, _ := outcome.JudgeRun(name, run.Summary); status == tune.Refused {
 			return run, nil
 		}
 		if err := ev.studyDir.journal.Note(journal.KindInfra, ev.p.Trial, ev.Options.Secrets.Text(why)); err != nil {

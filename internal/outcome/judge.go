@@ -35,6 +35,24 @@ func FailedCalls(s result.Summary) bool {
 	})
 }
 
+// Again says why a measurement is made again on the same server; "" where it stands. A void one
+// may be chance, but where the engine refused every call or failed a share of them; one in which
+// the engine stood still with idle GPUs tells what its kernels took to compile, which the next
+// does not pay.
+func Again(s result.Summary) string {
+	switch s.Verdict.Status {
+	case result.Voided:
+		if status, _ := JudgeRun("", s); status != tune.Refused && !FailedCalls(s) {
+			return "void, measured again: " + s.Verdict.Why()
+		}
+	case result.Noted:
+		if c, _ := s.Verdict.Check(result.CheckPauses); c.Status == result.Noted {
+			return "the engine stood still, measured again: " + c.Text
+		}
+	}
+	return ""
+}
+
 // MinSuccess is the share of calls that must succeed for a run's throughput
 // to be comparable with another's.
 const MinSuccess = 0.99

@@ -36,7 +36,7 @@ const (
 )
 
 // Names of the checks that count calls that failed, and say how a run ended whose figure was looked at.
-const CheckFailures, CheckPrecision = "failures", "precision"
+const CheckFailures, CheckPrecision, CheckPauses = "failures", "precision", "pauses"
 
 // Verdict says whether a run's figures can be believed, with reasons. Package
 // verdict makes it.

@@ -125,12 +125,13 @@ func TestEnoughMemoryIsEnough(t *testing.T) {
 }
 
 // TestMoreMemory, within bounds: four times the cache adds no preemption and
-// costs at most 5 % of time, as prompts that have room sooner may come in more steps, each of
-// which waits for its launches; a tenth more adds at most a quarter to them, over all runs. Who
-// reserves never preempts.
+// costs at most 2 % of time; a tenth more adds at most a quarter to them, over
+// all runs. Who reserves never preempts. Launches are left out: prompts that have room
+// sooner may come in more steps, each of which would wait for its own.
 func TestMoreMemory(t *testing.T) {
 	few, some, many := 0, 0, 0
 	trials(6, func(c trial) {
+		c.cfg.PromptGraphs = 1 << 20
 		base := finish(t, c.cfg, 1, c.jobs, ReplayOptions{KVTokens: c.kv})
 		tenth := finish(t, c.cfg, 1, c.jobs, ReplayOptions{KVTokens: c.kv + c.kv/10})
 		four := finish(t, c.cfg, 1, c.jobs, ReplayOptions{KVTokens: 4 * c.kv})
@@ -141,7 +142,7 @@ func TestMoreMemory(t *testing.T) {
 			t.Errorf("%s: %d preemptions in spite of reservations", c.name, base.preemptions())
 		}
 		for what, end := range map[string]time.Duration{"a tenth more": tenth.end, "four times the": four.end} {
-			if end > base.end*105/100 {
+			if end > base.end*102/100 {
 				t.Errorf("%s: with %s cache the run takes %v instead of %v", c.name, what, end, base.end)
 			}
 		}

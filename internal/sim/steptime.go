@@ -105,9 +105,9 @@ type stepModel struct {
 	layers, drafts     float64 // of the model; drafted tokens
 	draftHead          float64 // of the head, that drafting passes
 	graphMax           int
-	promptGraphs       float64 // tokens
-	pads               bool    // decode steps up to the sizes of graphs
-	sizes              []int   // of the graphs, where they are not the usual ones
+	promptGraphs       int   // tokens of the largest step with prompts that graphs cover
+	pads               bool  // decode steps up to the sizes of graphs
+	sizes              []int // of the graphs, where they are not the usual ones
 }
 
 // gemm is a group of dense products: read is the time to read its weights,
@@ -152,7 +152,7 @@ func newStepModel(cfg engine.Config, k constants) *stepModel {
 	bw := g.BandwidthGBs * 1e9
 	peak16 := g.BF16TFLOPS * 1e12
 	layers, hidden := float64(m.Layers), float64(m.Hidden)
-	s := &stepModel{parts: pp * dp, graphMax: cfg.GraphMax, pads: cfg.Engine != "trtllm", sizes: cfg.Graphs, promptGraphs: float64(cfg.PromptGraphs)}
+	s := &stepModel{parts: pp * dp, graphMax: cfg.GraphMax, pads: cfg.Engine != "trtllm", sizes: cfg.Graphs, promptGraphs: int(pp*dp) * cfg.PromptGraphs}
 
 	ec, em, peak := k.get("gemm_compute"), k.get("gemm_bandwidth"), peakFLOPS(cfg)
 	ec16, em16 := k.bf16("gemm_compute"), k.bf16("gemm_bandwidth")
@@ -295,7 +295,7 @@ func (s *stepModel) duration(b *batch, spent *Times) time.Duration {
 // covered says whether a step runs as a captured graph, whose kernels are launched at once.
 func (s *stepModel) covered(b *batch) bool {
 	if b.prefill {
-		return float64(b.tokens) <= s.parts*s.promptGraphs
+		return b.tokens <= s.promptGraphs
 	}
 	return b.tokens <= s.graphMax
 }

@@ -1,10 +1,12 @@
 package verdict
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
 
+	"perflab/internal/gauge"
 	"perflab/internal/result"
 )
 
@@ -27,12 +29,11 @@ type silence struct {
 func silenceOf(a *result.Analysis) silence {
 	s := silence{of: a.End - a.Start}
 	least := max(pauseTime, time.Duration(pauseGaps*a.Figures["median_itl_ms"]*float64(time.Millisecond)))
-	type span struct{ from, to time.Duration }
-	var gaps []span // of calls
+	var gaps []gauge.Span // of calls
 	for _, c := range a.Succeeded {
 		for i := 1; i < len(c.Chunks); i++ {
 			if from, to := c.Chunks[i-1].At, c.Chunks[i].At; to-from > least {
-				gaps = append(gaps, span{from, to})
+				gaps = append(gaps, gauge.Span{From: from, To: to})
 			}
 		}
 	}
@@ -46,10 +47,14 @@ func silenceOf(a *result.Analysis) silence {
 		}
 	}
 	slices.Sort(at)
+	slices.SortFunc(gaps, func(a, b gauge.Span) int { return cmp.Compare(a.From, b.From) })
+	var within time.Duration // the end of the gaps that have begun
 	for i := 1; i < len(at); i++ {
-		from, to := at[i-1], at[i]
-		if to-from > least && slices.ContainsFunc(gaps, func(g span) bool { return g.from <= from && to <= g.to }) {
-			s.sum, s.longest = s.sum+to-from, max(s.longest, to-from)
+		for len(gaps) > 0 && gaps[0].From <= at[i-1] {
+			within, gaps = max(within, gaps[0].To), gaps[1:]
+		}
+		if d := at[i] - at[i-1]; d > least && at[i] <= within {
+			s.sum, s.longest = s.sum+d, max(s.longest, d)
 		}
 	}
 	return s

@@ -69,7 +69,7 @@ func Judge(a *result.Analysis) result.Verdict {
 	}
 	run(callChecks...)
 	if s := silenceOf(a); s.matters() {
-		run(check{"pauses", s.judge})
+		run(check{result.CheckPauses, s.judge})
 	}
 	if f := a.Header.Fleet; f != nil && len(f.Agents) > 1 {
 		run(check{"agent_clocks", judgeOffsets})

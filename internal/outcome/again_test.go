@@ -1,4 +1,4 @@
-package lab
+package outcome
 
 import (
 	"testing"
@@ -23,8 +23,14 @@ func TestAgain(t *testing.T) {
 		for _, c := range test.checks {
 			s.Verdict.Add(c)
 		}
-		if got := again(s); got != test.want {
+		if got := Again(s); got != test.want {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
+	}
+	var refused result.Summary
+	refused.Verdict.Add(result.Check{Name: result.CheckFailures, Status: result.Voided, Text: "all failed"})
+	refused.Verdict.Add(result.Check{Name: "no_calls", Status: result.Voided, Text: "no call succeeded"})
+	if refused.Failures = map[result.Class]int{result.HTTPStatus: 9}; Again(refused) != "" {
+		t.Errorf("what the engine refused is measured again: %s", Again(refused))
 	}
 }
