@@ -194,9 +194,8 @@ func (a *accuracy) afterFirst(f Fold) ([]Residual, error) {
 	onTwo(len(rest), func(i int) { out[i], errs[i] = Score(rest[i:i+1], k, a.options.Seed) })
 	all := slices.Concat(out...)
 	for i := range all {
-		if all[i].New = a.newOf(all[i].ID); a.find(all[i].ID).Config.Engine == first.Config.Engine {
-			all[i].New = AfterRun
-		}
+		b := a.find(all[i].ID)
+		all[i].New = cmp.Or(c.measured(Question{Config: b.Config, Replicas: b.Replicas, Load: b.Load}), a.newOf(b.ID))
 	}
 	return all, cmp.Or(errs...)
 }
@@ -213,7 +212,7 @@ func (a *accuracy) newOf(id string) Novelty {
 
 // afterErrors are the errors after a first block, of those that it speaks of.
 func afterErrors(obs []Observation, after []Residual) []Error {
-	return slices.DeleteFunc(Errors(obs, after), func(e Error) bool { return e.New != AfterRun })
+	return slices.DeleteFunc(Errors(obs, after), func(e Error) bool { return !e.New.measured() })
 }
 
 // calibration is what the program ships.

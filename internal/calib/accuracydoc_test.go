@@ -3,8 +3,11 @@ package calib
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
+
+	"perflab/internal/stat"
 )
 
 // goal is something that the predictions must reach.
@@ -88,11 +91,38 @@ func (a *accuracy) markdown() string {
 		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", g.what, g.is, g.want, mark)
 	}
 	fmt.Fprintf(&b, "\nPairs in the wrong order, held out: %s. After one block: %s.\n", list(a.pairs(a.held, every).wrong), list(a.pairs(a.after, every).wrong))
+	left := a.oneFactor()
+	fmt.Fprintf(&b, "\nWhat one run can reach: were the factor known by which the throughput of each engine of a study is off, as the median over its blocks, errors of %s would be left in the median and of %s in the 90th percentile.\n", percent(at(left, 0.5)), percent(at(left, 0.9)))
 	a.errorTables(&b)
 	a.coverageTable(&b)
 	a.sites(&b)
 	a.blocks(&b)
 	return b.String()
+}
+
+// oneFactor are the errors of throughput, sorted, that held-out predictions would have if the
+// factor were known that is common to the blocks of each engine of a study: those of the blocks
+// that are predicted after a first one.
+func (a *accuracy) oneFactor() []float64 {
+	groups := map[[2]string][]float64{}
+	for _, r := range a.held {
+		if b := a.find(r.ID); r.Metric == Throughput && !b.Ambiguous() && printed(b) {
+			k := [2]string{b.Study, b.Config.Engine}
+			groups[k] = append(groups[k], math.Log(r.Value/r.Measured))
+		}
+	}
+	for _, g := range groups {
+		slices.Sort(g)
+	}
+	var out []float64
+	for _, r := range a.held {
+		if b := a.find(r.ID); r.Metric == Throughput && !b.Ambiguous() && printed(b) && b.ID != a.first(b.Study).ID {
+			g := groups[[2]string{b.Study, b.Config.Engine}]
+			out = append(out, math.Abs(math.Expm1(math.Log(r.Value/r.Measured)-stat.Quantile(g, 0.5))))
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 func list(s []string) string {
@@ -214,7 +244,7 @@ func (a *accuracy) coverageTable(b *strings.Builder) {
 	b.WriteString("| New | Values | Within | Throughput | TTFT | TPOT |\n| --- | --- | --- | --- | --- | --- |\n")
 	for _, n := range Novelties {
 		cs := a.ranges
-		if n == AfterRun {
+		if n.measured() {
 			cs = a.afters
 		}
 		of := func(c covered) bool { return c.New == n }
@@ -233,17 +263,21 @@ func (a *accuracy) coverageTable(b *strings.Builder) {
 
 // sites says what the fit found of each study's own machines.
 func (a *accuracy) sites(b *strings.Builder) {
-	b.WriteString("\n## Sites\n\nWhat the fit finds of each study's machines against others of their kind: rates of the devices, times of the hosts.\n\n| Study | Accelerator | Devices | Hosts |\n| --- | --- | --- | --- |\n")
-	value := func(study, name string) string {
+	b.WriteString("\n## Sites\n\nWhat the fit finds of each study's machines against others of their kind: rates of the devices, times of the hosts, and times of each engine as it was installed there.\n\n| Study | Accelerator | Devices | Hosts | vLLM | SGLang | TensorRT-LLM |\n| --- | --- | --- | --- | --- | --- | --- |\n")
+	value := func(study, name, engine string) string {
 		for _, q := range a.fitted.Parameters {
-			if q.Study == study && q.Name == name {
+			if q.Study == study && q.Name == name && q.Engine == engine {
 				return fmt.Sprintf("%.2f ± %.2f", q.Value, q.Spread*q.Value)
 			}
 		}
 		return ""
 	}
 	for _, f := range a.folds {
-		fmt.Fprintf(b, "| %s | %s | %s | %s |\n", f.Key, a.first(f.Key).GPU, value(f.Key, "site_device"), value(f.Key, "site_host"))
+		fmt.Fprintf(b, "| %s | %s | %s | %s |", f.Key, a.first(f.Key).GPU, value(f.Key, "site_device", ""), value(f.Key, "site_host", ""))
+		for _, engine := range []string{"vllm", "sglang", "trtllm"} {
+			fmt.Fprintf(b, " %s |", value(f.Key, "site_engine", engine))
+		}
+		b.WriteString("\n")
 	}
 }
 

@@ -48,8 +48,8 @@ func Errors(obs []Observation, held []Residual) []Error {
 	for i := range obs {
 		plain[obs[i].Config.Engine] = plain[obs[i].Config.Engine] || obs[i].Apart == ""
 	}
-	logs := map[Error][]float64{} // by Error without figures
-	studies := map[string]bool{}
+	logs := map[Error][]float64{}                                 // by Error without figures
+	studies, of := map[string]bool{}, map[Error]map[string]bool{} // of all, and by Error
 	for _, r := range telling(obs, held) {
 		o := r.of
 		if o.Apart != "" && plain[o.Config.Engine] {
@@ -59,6 +59,10 @@ func Errors(obs []Observation, held []Residual) []Error {
 		for _, e := range []string{"", o.Config.Engine} {
 			k := Error{New: r.New, Engine: e, Metric: r.Metric}
 			logs[k] = append(logs[k], r.off)
+			if of[k] == nil {
+				of[k] = map[string]bool{}
+			}
+			of[k][o.Study] = true
 		}
 	}
 	rows := slices.SortedFunc(maps.Keys(logs), func(a, b Error) int {
@@ -68,6 +72,9 @@ func Errors(obs []Observation, held []Residual) []Error {
 	for i, k := range rows {
 		bias, spread := biasAndSpread(logs[k], len(studies) == 1)
 		rows[i].Runs, rows[i].Bias, rows[i].Spread = len(logs[k]), round(bias), round(spread)
+		if len(studies) > 1 {
+			rows[i].Studies = len(of[k])
+		}
 	}
 	return rows
 }

@@ -21,7 +21,7 @@ func (p *problem) shipped() []sim.Set {
 	}
 	sets = append(p.elsewhere(), sets...)
 	if study := p.obs[0].Study; !slices.ContainsFunc(p.obs, func(b Observation) bool { return b.Study != study }) && study != "" {
-		sets = append(sets, p.site(p.x, study)) // runs of one site are asked about for that site
+		sets = append(sets, p.site(p.x, study)...) // runs of one site are asked about for that site
 	}
 	slices.SortStableFunc(sets, bySelectors)
 	for _, s := range sets {
@@ -67,7 +67,7 @@ func (p *problem) elsewhere() []sim.Set {
 	g := newGiven(p)
 	var sets []sim.Set
 	for _, of := range slices.Sorted(maps.Keys(seen)) {
-		if of == "site" {
+		if of == "site" || of == "installation" {
 			continue // another study's own
 		}
 		for _, q := range combinations(seen[of]) {

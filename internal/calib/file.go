@@ -23,12 +23,13 @@ type Calibration struct {
 // Error is how far predictions of a figure were from runs that took no part in
 // the fit: logarithms of predicted over measured.
 type Error struct {
-	New    Novelty `json:"new"`              // how much of what was predicted was
-	Engine string  `json:"engine,omitempty"` // "": all
-	Metric string  `json:"metric"`
-	Runs   int     `json:"runs"`
-	Bias   float64 `json:"bias"`   // median
-	Spread float64 `json:"spread"` // half of what holds nine in ten, see Fit
+	New     Novelty `json:"new"`              // how much of what was predicted was
+	Engine  string  `json:"engine,omitempty"` // "": all
+	Metric  string  `json:"metric"`
+	Runs    int     `json:"runs"`
+	Studies int     `json:"studies,omitempty"` // that the runs are of; 0: of one, as all are
+	Bias    float64 `json:"bias"`              // median
+	Spread  float64 `json:"spread"`            // half of what holds nine in ten, see Fit
 
 	Accelerator string `json:"accelerator,omitempty"` // in files of the first schema alone
 }

@@ -48,12 +48,13 @@ func TestFitRecovers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A rate, or a time, is a constant's times those of the site and of the family.
+	// A rate, or a time, is a constant's times those of the site, of the engine there and of
+	// the family.
 	of := sim.Subject{Engine: "vllm", Accelerator: "a100-sxm-80", Format: "bf16", Family: "qwen3"}
-	for _, names := range [][]string{{"gemm_compute", "site_device", "rate_family"}, {"f_req", "site_host", "f_family"}} {
+	for i, names := range [][]string{{"gemm_compute", "site_device", "rate_family"}, {"f_req", "site_host", "f_family"}} {
 		name := names[0]
 		value := func(c *sim.Constants) float64 {
-			v := 1.0
+			v := math.Pow(c.Value(of, "site_engine"), float64(2*i-1)) // a time's factor
 			for _, n := range names {
 				v *= c.Value(of, n)
 			}

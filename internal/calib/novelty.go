@@ -13,8 +13,9 @@ import (
 type Novelty string
 
 // How much is new, from nothing but the study to the device itself; after a run of the
-// very site that a question is of, nothing is left to guess of it.
+// very site that a question is of less is left to guess, and least under a load like the run's.
 const (
+	AfterLike    Novelty = "after a run of the site under such a load"
 	AfterRun     Novelty = "after a run of the site"
 	NothingNew   Novelty = "nothing"
 	OneThingNew  Novelty = "one thing"
@@ -24,7 +25,10 @@ const (
 )
 
 // Novelties are all, the least first.
-var Novelties = []Novelty{AfterRun, NothingNew, OneThingNew, SeveralNew, NewDevice}
+var Novelties = []Novelty{AfterLike, AfterRun, NothingNew, OneThingNew, SeveralNew, NewDevice}
+
+// measured says that the very site was.
+func (n Novelty) measured() bool { return n == AfterLike || n == AfterRun }
 
 // newThings names what of a configuration under a load the envelopes do not cover.
 type newThings struct{ device, engine, family, format, speculation, load bool }
@@ -49,12 +53,26 @@ func (n newThings) level() Novelty {
 
 // novelty is how much of a question is new to the calibration.
 func (c *Calibration) novelty(q Question) Novelty {
-	for _, e := range c.Site {
-		if len(c.After) > 0 && e.Accelerator == q.Config.GPU.Name && e.of(&q.Config) {
-			return AfterRun
-		}
+	if n := c.measured(q); n != nothingFound && len(c.After) > 0 {
+		return n
 	}
 	return noveltyOf(c.Seen, q.Config, q.Replicas, q.Load)
+}
+
+// measured is how near the runs of the site come to a question, if they speak of it: they
+// do of their engine on their devices.
+func (c *Calibration) measured(q Question) Novelty {
+	n := nothingFound
+	for _, e := range c.Site {
+		switch {
+		case e.Accelerator != q.Config.GPU.Name || !e.of(&q.Config):
+		case e.covers(q.Replicas, q.Load):
+			return AfterLike
+		default:
+			n = AfterRun
+		}
+	}
+	return n
 }
 
 // noveltyOf compares a question with what runs have covered.

@@ -69,6 +69,7 @@ func (c *Calibration) linear(obs []Observation, o FitOptions) (*problem, error) 
 	if err != nil {
 		return nil, err
 	}
+	p.believe()
 	return p, p.measureSlopes(make([]float64, len(p.params)), p.atPriors)
 }
 
@@ -158,9 +159,10 @@ func (p *problem) learned(known [][]float64, obs int) [][]float64 {
 		if r.obs != obs {
 			continue
 		}
+		sigma := p.noise(r)
 		for i := range out {
 			for j := range out {
-				out[i][j] += p.slopes[i][k] * p.slopes[j][k] / (noise[r.metric] * noise[r.metric])
+				out[i][j] += p.slopes[i][k] * p.slopes[j][k] / (sigma * sigma)
 			}
 		}
 	}

@@ -28,6 +28,24 @@ type FitOptions struct {
 // found with weights by Huber of each figure).
 var noise = map[string]float64{Throughput: 0.12, MeanTTFT: 0.18, MedianTTFT: 0.30, MedianITL: 0.18, MeanTPOT: 0.30, MeanE2E: 0.15}
 
+// A TTFT of so few requests at a time is a few steps long. What an engine does between two
+// steps decides it, and a simulator of steps is off by more: its standard deviation is
+// noiseOfFew times as large. It matters where one run is believed: in a fit of many, their
+// weights see to it.
+const (
+	fewAtOnce  = 8
+	noiseOfFew = 3.0
+)
+
+// noise is that of a figure.
+func (p *problem) noise(r row) float64 {
+	b := &p.obs[r.obs]
+	if p.believed && (r.metric == MeanTTFT || r.metric == MedianTTFT) && b.Load.Rate == 0 && b.Load.atOnce(b.Replicas) <= fewAtOnce {
+		return noiseOfFew * noise[r.metric]
+	}
+	return noise[r.metric]
+}
+
 // degrees are those of freedom of Student's distribution of what a run is off. A run that is
 // off by much more than its noise, as of an engine that fell back to slow kernels, counts for
 // little: it must not move the constants of all others.
@@ -98,7 +116,7 @@ type problem struct {
 	moved   [][]int // by observation: the unknowns that it depends on
 	x       []float64
 
-	believed bool // the runs are of the site that is asked about: an odd one is no mistake
+	believed bool // the runs are of the site that is asked about: see believe
 
 	inverse [][]float64 // covariance of x after the fit
 	report  []Residual
@@ -204,6 +222,8 @@ func parametersOf(b *Observation, name, of string) []Parameter {
 	switch of {
 	case "site":
 		return []Parameter{{Name: name, Study: b.Study}}
+	case "installation":
+		return []Parameter{{Name: name, Study: b.Study, Engine: c.Engine}}
 	case "model":
 		return []Parameter{{Name: name, Accelerator: c.GPU.Name, Engine: c.Engine, Generation: c.Generation, Family: c.Model.Family()}}
 	case "family":
@@ -259,10 +279,6 @@ const (
 	acrossEngines     = 0.5
 	acrossGenerations = 0.5
 	acrossFamilies    = 0.3
-
-	// Weights that are widened before they are multiplied run in other kernels on each
-	// generation of devices: Marlin's, Triton's, the vendor's.
-	acrossDevicesWidened = 0.3
 )
 
 // correlation is that of two parameters.
@@ -271,11 +287,7 @@ func correlation(a, b *Parameter) float64 {
 		return 0
 	}
 	c := 1.0
-	switch {
-	case a.Accelerator == b.Accelerator:
-	case slices.Contains([]arch.Format{arch.INT4, arch.MXFP4, arch.NVFP4}, a.Format):
-		c *= acrossDevicesWidened
-	default:
+	if a.Accelerator != b.Accelerator {
 		c *= acrossDevices
 	}
 	if a.Format != b.Format {
@@ -306,18 +318,25 @@ func covariance(params []Parameter) [][]float64 {
 	return c
 }
 
-// site are the constants of a study's own machines at x.
-func (p *problem) site(x []float64, study string) sim.Set {
-	s := sim.Set{Values: map[string]float64{}, Spread: map[string]float64{}, Source: "of the site of these runs"}
+// site are the constants of a study's own machines, and of its engines on them, at x.
+func (p *problem) site(x []float64, study string) []sim.Set {
+	var sets []sim.Set
 	for i, q := range p.params {
-		if study != "" && q.Study == study {
-			s.Values[q.Name] = q.Prior * math.Exp(x[i])
-			if q.Spread > 0 {
-				s.Spread[q.Name] = q.Spread
-			}
+		if study == "" || q.Study != study {
+			continue
+		}
+		at := slices.IndexFunc(sets, func(s sim.Set) bool { return s.Engine == q.Engine })
+		if at < 0 {
+			at = len(sets)
+			sets = append(sets, q.set())
+			sets[at].Source = "of the site of these runs"
+		}
+		sets[at].Values[q.Name] = q.Prior * math.Exp(x[i])
+		if q.Spread > 0 {
+			sets[at].Spread[q.Name] = q.Spread
 		}
 	}
-	return s
+	return sets
 }
 
 // setsAt groups the parameters at x by what they belong to, but for those of sites.
@@ -366,7 +385,7 @@ func (p *problem) constantsAt(x []float64) (map[string]*sim.Constants, error) {
 	out := map[string]*sim.Constants{}
 	for i := range p.obs {
 		if study := p.obs[i].Study; out[study] == nil {
-			if out[study], err = shared.With(p.site(x, study)); err != nil {
+			if out[study], err = shared.With(p.site(x, study)...); err != nil {
 				return nil, err
 			}
 		}

@@ -27,6 +27,9 @@ const normalRangeQuantile = 1.6449
 // leastRuns is how many held-out runs an error must rest on to be believed.
 const leastRuns = 3
 
+// fewStudies are too few to take each run after a run of its site for an error by itself.
+const fewStudies = 5
+
 // ownRuns is how many held-out errors of the very engine are better than more of all.
 const ownRuns = 12
 
@@ -100,7 +103,7 @@ func (c *Calibration) known(engine string, n Novelty, metric string) (e Error, w
 		if e, ok = c.at(engine, Novelties[i], metric); !ok {
 			continue
 		}
-		for k := 1; k < at; k++ { // the first is of questions after a run
+		for k := slices.Index(Novelties, NothingNew); k < at; k++ {
 			if less, has := c.at(engine, Novelties[k], metric); has && less.Spread > e.Spread {
 				e = less
 			}
@@ -150,6 +153,16 @@ func interval(value float64, d drawSpread, bias, off float64) Range {
 		Low:   min(value, value*math.Exp(-bias-math.Hypot(d.down, off))),
 		High:  max(value, value*math.Exp(-bias+math.Hypot(d.up, off))),
 	}
+}
+
+// independent is how many errors an error is made of that tell of another one. After a run all
+// of a study rest on that run: of few studies, there are no more than studies, but so many that
+// Student's quantile leaves a range.
+func (e Error) independent() int {
+	if e.New.measured() && e.Studies > 0 && e.Studies < fewStudies {
+		return max(leastRuns, e.Studies)
+	}
+	return e.Runs
 }
 
 // fewRuns is by how much the spread of n errors understates that of the next

@@ -89,10 +89,10 @@ func (a answered) off(metric string) (off, bias float64, ok bool) {
 		if !ok {
 			return 0, 0, false
 		}
-		return widest(a.outside) * borrowed * e.Spread * fewRuns(e.Runs), e.Bias, true
+		return widest(a.outside) * borrowed * e.Spread * fewRuns(e.independent()), e.Bias, true
 	}
 	off, bias, ok = of(a.novelty)
-	if a.novelty != AfterRun {
+	if !a.novelty.measured() {
 		return off, bias, ok
 	}
 	// A run of the site makes no prediction less sure.

@@ -98,7 +98,7 @@ func (p *problem) misfit(at []float64) misfit {
 	square, figures := make([]float64, len(p.obs)), make([]float64, len(p.obs))
 	for k, row := range p.rows {
 		if !math.IsNaN(at[k]) {
-			r := (at[k] - row.measured) / noise[row.metric]
+			r := (at[k] - row.measured) / p.noise(row)
 			m.residual[k] = r
 			square[row.obs] += r * r
 			figures[row.obs]++
@@ -146,7 +146,7 @@ func (p *problem) normal(x, at []float64, jac [][]float64) (a [][]float64, b []f
 	}
 	m := p.misfit(at)
 	for k, row := range p.rows {
-		w, sigma := m.weight[k], noise[row.metric]
+		w, sigma := m.weight[k], p.noise(row)
 		if w == 0 {
 			continue
 		}

@@ -62,6 +62,9 @@ func TestWith(t *testing.T) {
 	if n := with.novelty(Question{Config: cfg}); n != AfterRun {
 		t.Errorf("new after a run: %s", n)
 	}
+	if n := with.novelty(Question{Config: cfg, Load: base.Load}); n != AfterLike {
+		t.Errorf("new under the run's load: %s", n)
+	}
 	if n := with.novelty(Question{Config: resolved(t, "trtllm-serve Qwen/Qwen3-14B", "a100-sxm-80", 1)}); n == AfterRun {
 		t.Error("a run of one engine speaks for another")
 	}
@@ -69,6 +72,67 @@ func TestWith(t *testing.T) {
 		t.Error("no run corrects")
 	}
 }
+
+// TestInstallation: an engine that is slow at a site, as one of another version, shows in one
+// run. It says less of another engine there; and a TTFT of a few requests at once, which what
+// happens between two steps decides, hardly moves the throughput.
+func TestInstallation(t *testing.T) {
+	cal, err := Shipped()
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := cal.Constants()
+	if err != nil {
+		t.Fatal(err)
+	}
+	slow, err := k.With(sim.Set{Engine: "vllm", Values: map[string]float64{"site_engine": 1.4}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	burst := Load{Requests: 300, Input: Lengths{Mean: 400}, Output: Lengths{Mean: 150}}
+	few := Load{Requests: 40, Concurrency: 4, Input: Lengths{Mean: 200}, Output: Lengths{Mean: 100}}
+	throughput := func(line string, l Load, k *sim.Constants) float64 {
+		f, err := replay(resolved(t, line, "a100-sxm-80", 1), 1, l, k, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f[Throughput]
+	}
+	after := func(k *sim.Constants, l Load, change func(map[string]float64)) *sim.Constants {
+		b := Observation{ID: "run", Config: resolved(t, vllm14, "a100-sxm-80", 1), Load: l}
+		if b.Figures, err = replay(b.Config, 1, l, k, 0); err != nil {
+			t.Fatal(err)
+		}
+		change(b.Figures)
+		with, err := cal.With([]Observation{b}, FitOptions{Each: onTwo})
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := with.Constants()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	seen := after(slow, burst, func(map[string]float64) {})
+	for _, l := range []Load{burst, few, {Requests: 100, Input: Lengths{Mean: 3000}, Output: Lengths{Mean: 100}}} {
+		is, want := throughput(vllm14, l, seen), throughput(vllm14, l, slow)
+		if was := throughput(vllm14, l, k); math.Abs(math.Log(is/want)) > 0.3*math.Log(was/want) {
+			t.Errorf("%+v: %.0f tok/s after a run, %.0f before, %.0f runs there", l, is, was, want)
+		}
+	}
+	const sglang = "python3 -m sglang.launch_server --model-path Qwen/Qwen3-14B"
+	other, own := math.Log(throughput(sglang, burst, k)/throughput(sglang, burst, seen)), math.Log(throughput(vllm14, burst, k)/throughput(vllm14, burst, seen))
+	if other <= 0 || other > 0.6*own {
+		t.Errorf("a run of vLLM slows it by %.3f and SGLang by %.3f", own, other)
+	}
+	late := after(k, few, func(f map[string]float64) { f[MeanTTFT] *= 2 })
+	if was, is := throughput(vllm14, burst, k), throughput(vllm14, burst, late); math.Abs(is/was-1) > 0.06 {
+		t.Errorf("the TTFT of four at once moves a burst from %.0f to %.0f tok/s", was, is)
+	}
+}
+
+const vllm14 = "vllm serve Qwen/Qwen3-14B"
 
 // TestNovelty: each thing that no run has covered counts.
 func TestNovelty(t *testing.T) {

@@ -32,7 +32,7 @@ type Constant struct {
 	Unit    string  `json:"unit"`
 	Prior   float64 `json:"prior"`
 	Spread  float64 `json:"spread"` // standard deviation of what it is elsewhere; 0: never fitted
-	Of      string  `json:"of"`     // what it belongs to: device, format (a device's, per weight format and engine), engine (on a device), family (of models, with an engine), model (the same on a device), or site
+	Of      string  `json:"of"`     // what it belongs to: device, format (a device's, per weight format and engine), engine (on a device), family (of models, with an engine), model (the same on a device), site, or installation (an engine's at a site)
 	Meaning string  `json:"meaning"`
 	Source  string  `json:"source"`
 }
@@ -211,7 +211,7 @@ func (k constants) bf16(name string) float64 { return k.last(k.wide, name) }
 func (c *Constants) FrontEnd(cfg engine.Config) time.Duration { return constantsFor(c, cfg).frontEnd() }
 
 func (k constants) frontEnd() time.Duration {
-	return seconds(1e-3 * k.get("site_host") * k.get("f_req") * k.get("f_family"))
+	return seconds(1e-3 * k.get("site_engine") * k.get("site_host") * k.get("f_req") * k.get("f_family"))
 }
 
 // seconds turns a step's length into a duration, to the nanosecond.

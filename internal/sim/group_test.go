@@ -308,14 +308,14 @@ func TestGroupOrder(t *testing.T) {
 		busy := func(s Stats) float64 {
 			return s.Pools.Prefill.Busy.Seconds() / float64(s.Pools.Prefills) / s.Pools.Elapsed.Seconds()
 		}
-		one, prefill, decode := rates(load(60, 6000, 20, 0))
+		one, prefill, decode := rates(load(60, 9000, 20, 0))
 		if prefill.rate < 1.7*one.rate || decode.rate > 1.05*one.rate || decode.rate < 0.95*one.rate {
 			t.Errorf("%s, long prompts: 1:1 reaches %.0f tokens/s, 2:1 %.0f, 1:2 %.0f", name, one.rate, prefill.rate, decode.rate)
 		}
 		if b := busy(one.s); b < 0.9 {
 			t.Errorf("%s, long prompts: the prefill engine computes for %.2f of the time", name, b)
 		}
-		one, prefill, decode = rates(load(400, 100, 400, 0))
+		one, prefill, decode = rates(load(400, 100, 800, 0))
 		if decode.rate < 1.15*one.rate || prefill.rate > 1.1*one.rate || prefill.rate < 0.95*one.rate {
 			t.Errorf("%s, long answers: 1:1 reaches %.0f tokens/s, 2:1 %.0f, 1:2 %.0f", name, one.rate, prefill.rate, decode.rate)
 		}

@@ -67,8 +67,8 @@ func causal(n, w int) float64 {
 //	flash     = 4*heads*dim*layers*pairs/(tp*PK*f_c) + past*bytes/(BW*k_m)
 //	allreduce = 2*L*( lat(tp) + 2*(tp-1)/tp*T*d*2/bw )
 //	element   = el*T*d*2*L/BW
-//	overhead  = t_step + t_layer*L + t_seq*S + k*(t_draft + t_draft_seq*S)   (k drafted tokens)
-//	launches  = t_launch*(L + 0.7*n_moe), where no graph covers the step
+//	overhead  = t_step + t_layer*L' + t_seq*S + k*(t_draft + t_draft_seq*S)   (k drafted tokens)
+//	launches  = t_launch*L', where no graph covers the step; L' = L + 0.7*n_moe + 0.7*n_mla
 //	drafting  = k*( (linear + experts)/L + head ), of a row for each sequence
 //
 // In decode steps that a captured graph covers T is the graph's size, but for what
@@ -81,6 +81,7 @@ func causal(n, w int) float64 {
 // ranks share the batch equally and step together.
 type stepModel struct {
 	parts float64 // PP*DP: equal parts of the batch
+	pace  float64 // that all terms are times
 
 	linear, head gemm
 	moeLayers    float64
@@ -136,9 +137,14 @@ func (k constants) device(g arch.Accelerator) arch.Accelerator {
 	return g
 }
 
-// expertLaunches is how much more time it takes to launch a layer with experts than one without,
-// as a share of the latter: routing, sorting and their products. Of vLLM 0.25 on an H200.
-const expertLaunches = 0.7
+// How many more kernels a layer has with experts (routing, sorting, their products) and with
+// latent attention (its projections down and up, on both sides), as a share of those of one
+// without. The former is what they add to the launches of vLLM 0.25 on an H200, and to a decode
+// step of one sequence there: 42 us a layer, of 14 to 28; the latter is assumed by count.
+const (
+	expertKernels = 0.7
+	latentKernels = 0.7
+)
 
 // eagle3Vocab is the vocabulary that EAGLE-3's drafts come from, of the tokens used most.
 const eagle3Vocab = 32000
@@ -152,7 +158,7 @@ func newStepModel(cfg engine.Config, k constants) *stepModel {
 	bw := g.BandwidthGBs * 1e9
 	peak16 := g.BF16TFLOPS * 1e12
 	layers, hidden := float64(m.Layers), float64(m.Hidden)
-	s := &stepModel{parts: pp * dp, graphMax: cfg.GraphMax, pads: cfg.Engine != "trtllm", sizes: cfg.Graphs, promptGraphs: int(pp*dp) * cfg.PromptGraphs}
+	s := &stepModel{parts: pp * dp, pace: k.get("site_engine"), graphMax: cfg.GraphMax, pads: cfg.Engine != "trtllm", sizes: cfg.Graphs, promptGraphs: int(pp*dp) * cfg.PromptGraphs}
 
 	ec, em, peak := k.get("gemm_compute"), k.get("gemm_bandwidth"), peakFLOPS(cfg)
 	ec16, em16 := k.bf16("gemm_compute"), k.bf16("gemm_bandwidth")
@@ -177,8 +183,12 @@ func newStepModel(cfg engine.Config, k constants) *stepModel {
 	if cfg.Overlap {
 		host *= 1 - min(1, k.get("overlap"))
 	}
-	s.step = host * (k.get("t_step")*1e-3 + k.get("t_layer")*1e-6*layers)
-	s.launch = k.get("site_host") * k.get("t_launch") * 1e-6 * (layers + expertLaunches*float64(m.MoELayers()))
+	kernels := layers + expertKernels*float64(m.MoELayers())
+	if m.MLA != nil {
+		kernels += latentKernels * layers
+	}
+	s.step = host * (k.get("t_step")*1e-3 + k.get("t_layer")*1e-6*kernels)
+	s.launch = s.pace * k.get("site_host") * k.get("t_launch") * 1e-6 * kernels
 	s.perSeq = host * k.get("t_seq") * 1e-6
 	s.layers, s.drafts, s.draftHead = layers, float64(cfg.SpecTokens), 1
 	if cfg.Spec == "eagle3" && m.Vocab > eagle3Vocab {
@@ -236,6 +246,11 @@ func (s *stepModel) setAttention(cfg engine.Config, k constants, tp float64) {
 	s.flash = 2 * float64(m.Heads) * dims * kvLayers / (tp * cfg.GPU.BF16TFLOPS * 1e12 * flash)
 }
 
+// registerShare is the share of Hopper's peak that products reach whose factors come from
+// registers, as weights do that were widened there: its own instructions read them from
+// shared memory, those of the devices before it reach 63 % (arXiv 2402.13499).
+const registerShare = 0.63
+
 // peakFLOPS is the device's peak for the checkpoint's format, or for 16 bit
 // when the device has no units for it or the engine widens the weights first.
 func peakFLOPS(cfg engine.Config) float64 {
@@ -251,6 +266,9 @@ func peakFLOPS(cfg engine.Config) float64 {
 	if peak == 0 {
 		peak = g.BF16TFLOPS
 	}
+	if cfg.WeightOnly && g.SM >= 90 && g.SM < 100 {
+		peak *= registerShare
+	}
 	return peak * 1e12
 }
 
@@ -262,7 +280,7 @@ func (s *stepModel) duration(b *batch, spent *Times) time.Duration {
 	if !b.prefill {
 		rows = s.padded(tokens)
 	}
-	var t tally
+	t := tally{pace: s.pace}
 	t.add(s.linear.side(rows, spent), s.linear.time(rows))
 	if b.sampled > 0 {
 		rows := max(1, float64(b.sampled)*share)
@@ -287,8 +305,8 @@ func (s *stepModel) duration(b *batch, spent *Times) time.Duration {
 	if !s.covered(b) {
 		t.until(&spent.Launches, s.launch)
 	}
-	host := s.step + s.perSeq*float64(b.seqs)*share
-	t.add(&spent.Host, max(host, 1e-6-t.sum)) // no step is shorter than a microsecond
+	t.add(&spent.Host, s.step+s.perSeq*float64(b.seqs)*share)
+	t.until(&spent.Host, 1e-6) // no step is shorter than a microsecond
 	return t.length
 }
 
@@ -329,12 +347,13 @@ func (s *stepModel) padding(rows float64) float64 {
 // tally adds up the terms of a step. A term's length is what it adds to the
 // rounded sum, so that the lengths add up to the step's, to the nanosecond.
 type tally struct {
+	pace   float64 // that each term is times
 	sum    float64 // s
 	length time.Duration
 }
 
 func (t *tally) add(to *time.Duration, s float64) {
-	t.sum += s
+	t.sum += t.pace * s
 	d := seconds(t.sum)
 	*to += d - t.length
 	t.length = d

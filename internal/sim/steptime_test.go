@@ -132,7 +132,7 @@ func TestSpeculationUnderLoad(t *testing.T) {
 }
 
 func TestExpertCoverage(t *testing.T) {
-	m := stepModel{parts: 1, moeGather: 1, experts: 128, active: 8, routing: 1, moeRead: 1}
+	m := stepModel{parts: 1, pace: 1, moeGather: 1, experts: 128, active: 8, routing: 1, moeRead: 1}
 	one := m.duration(&batch{tokens: 1}, new(Times))
 	if got := one.Seconds(); math.Abs(got-8) > 1e-6 {
 		t.Errorf("one token reaches %.3f experts, want 8", got)
@@ -159,7 +159,7 @@ func TestConstants(t *testing.T) {
 	all := Default()
 	for _, name := range all.Names() {
 		c, _ := all.About(name)
-		if c.Meaning == "" || c.Source == "" || c.Unit == "" || c.Symbol == "" || c.Prior < 0 || c.Spread < 0 || !slices.Contains([]string{"device", "format", "engine", "family", "model", "site"}, c.Of) {
+		if c.Meaning == "" || c.Source == "" || c.Unit == "" || c.Symbol == "" || c.Prior < 0 || c.Spread < 0 || !slices.Contains([]string{"device", "format", "engine", "family", "model", "site", "installation"}, c.Of) {
 			t.Errorf("%s: %+v", name, c)
 		}
 	}
@@ -258,6 +258,39 @@ func kvRead(m arch.Model, n, tp int) float64 {
 
 // TestLaunches: a step that no graph covers takes at least its launches, whatever it computes;
 // one that a graph covers, or that computes for longer, takes what it takes without.
+// TestKernels: a layer with experts has more kernels than one without, and so has latent
+// attention; weights that Hopper widens are multiplied below its peak.
+func TestKernels(t *testing.T) {
+	host := func(model string) float64 {
+		m, err := arch.LookupModel(model)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg := testConfig()
+		cfg.Model = m
+		k, err := Priors().With(Set{Values: map[string]float64{"t_step": 0, "t_layer": 100}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return newStepModel(cfg, constantsFor(k, cfg)).step * 1e4 / float64(m.Layers)
+	}
+	for model, want := range map[string]float64{"Qwen/Qwen3-32B": 1, "Qwen/Qwen3-30B-A3B": 1.7, "deepseek-ai/DeepSeek-R1-0528": 1.7 + 0.7*58.0/61} {
+		if got := host(model); math.Abs(got-want) > 1e-9 {
+			t.Errorf("%s: a layer counts as %v, want %v", model, got, want)
+		}
+	}
+	for name, want := range map[string]float64{"h100-sxm": registerShare, "h200": registerShare, "a100-sxm-80": 1, "gb10": 1} {
+		gpu, err := arch.LookupAccelerator(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg := engine.Config{GPU: gpu, Model: arch.Model{Format: arch.INT4}, WeightOnly: true}
+		if got := peakFLOPS(cfg) / (gpu.BF16TFLOPS * 1e12); math.Abs(got-want) > 1e-9 {
+			t.Errorf("%s: widened weights are multiplied at %v of the peak, want %v", name, got, want)
+		}
+	}
+}
+
 func TestLaunches(t *testing.T) {
 	cfg := testConfig()
 	cfg.GraphMax, cfg.PromptGraphs = 512, 512

@@ -77,6 +77,9 @@ func TestSites(t *testing.T) {
 	}
 	like := func(a, b float64) bool { return math.Abs(a/b-1) < 1e-5 }
 	base := spent(false, nil)
+	if slow := spent(false, map[string]float64{"site_engine": 2}); !like(float64(slow.Host), 2*float64(base.Host)) || !like(float64(slow.Weights), 2*float64(base.Weights)) || !like(float64(slow.KV), 2*float64(base.KV)) {
+		t.Errorf("an engine of half the pace: %+v, was %+v", slow, base)
+	}
 	slow := spent(false, map[string]float64{"site_device": 0.5, "site_host": 2})
 	family := spent(false, map[string]float64{"rate_family": 0.5})
 	for _, x := range []Times{slow, family} {
@@ -98,7 +101,7 @@ func TestFamilies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]float64{"Qwen/Qwen3-8B": 3, "Qwen/Qwen3-30B-A3B": 3, "Qwen/Qwen3.5-9B": 1, "openai/gpt-oss-20b": 1} {
+	for name, want := range map[string]float64{"Qwen/Qwen3-8B": 3, "Qwen/Qwen3-30B-A3B": 3, "Qwen/Qwen3.5-9B": 1, "openai/gpt-oss-20b": 0.25} {
 		cfg := engine.Config{Engine: "vllm", Model: arch.Model{Name: name}}
 		if got := k.Value(SubjectOf(cfg), "f_family"); got != want {
 			t.Errorf("%s: %v, want %v", name, got, want)

@@ -75,7 +75,7 @@ func TestCalibrateRecovers(t *testing.T) {
 		t.Fatal(err)
 	}
 	// What belongs to the device and to its site, or to the host and to its site, is one
-	// product to runs of one site.
+	// product to runs of one site, and so is the engine's factor there, which is one of times.
 	of := sim.Subject{Engine: "vllm", Accelerator: "h100-sxm", Format: "bf16", Family: "qwen3"}
 	parts := map[string][]string{"gemm_compute": {"site_device", "rate_family"}, "gemm_bandwidth": {"site_device", "rate_family"}, "t_step": {"site_host"}, "f_req": {"site_host", "f_family"}}
 	value := func(k *sim.Constants, name string) float64 {
@@ -86,7 +86,10 @@ func TestCalibrateRecovers(t *testing.T) {
 		for _, part := range parts[name] {
 			v *= k.Value(of, part)
 		}
-		return v
+		if strings.HasPrefix(name, "gemm_") {
+			return v / k.Value(of, "site_engine")
+		}
+		return v * k.Value(of, "site_engine")
 	}
 	truth, err := sim.Priors().With(sim.Set{Values: values})
 	if err != nil {
