@@ -69,7 +69,7 @@ func (c *Calibration) linear(obs []Observation, o FitOptions) (*problem, error) 
 	if err != nil {
 		return nil, err
 	}
-	p.believe()
+	p.believe(installationSpread)
 	return p, p.measureSlopes(make([]float64, len(p.params)), p.atPriors)
 }
 

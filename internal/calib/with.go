@@ -27,7 +27,7 @@ func (c *Calibration) With(runs []Observation, o FitOptions) (*Calibration, erro
 	if err != nil {
 		return nil, err
 	}
-	p.believe()
+	p.believe(installationTold)
 	if err := p.fit(); err != nil {
 		return nil, err
 	}
@@ -51,21 +51,24 @@ func named(runs []Observation) string {
 	return strings.Join(ids, ", ")
 }
 
-// installationSpread is how far an engine of one site may be from what is predicted of it, before
-// a run there is seen. What held-out errors of throughput have in common for each engine of a
-// study is 0.12 as a root mean square, and 0.3 at worst; with 0.1 to 0.3 predictions after a run
-// are equally good. The prior in constants.json is narrower: in a fit of many studies an engine's
-// own constants must learn what its installations have in common.
-const installationSpread = 0.2
+// What held-out errors of throughput have in common for each engine of a study is
+// installationSpread as a root mean square, and 0.3 at worst. A run is believed to tell of up to
+// installationTold: with 0.1 to 0.3 predictions after a run are equally good. The prior in
+// constants.json is narrower: in a fit of many studies an engine's own constants must learn what
+// its installations have in common.
+const (
+	installationSpread = 0.12
+	installationTold   = 0.2
+)
 
 // believe takes the runs for those of the site that is asked about: an odd one is no mistake,
-// and what an engine's installation there does, none knows yet.
-func (p *problem) believe() {
+// and what an engine's installation there does, none knows yet but to a spread.
+func (p *problem) believe(spread float64) {
 	p.believed = true
 	for i := range p.params {
 		q := &p.params[i]
 		if about, _ := p.options.Base.About(q.Name); about.Of == "installation" && q.PriorSpread == about.Spread/about.Prior {
-			q.PriorSpread = installationSpread
+			q.PriorSpread = spread
 		}
 	}
 	p.prior = invert(covariance(p.params))
