@@ -104,21 +104,20 @@ func (a *accuracy) markdown() string {
 // factor were known that is common to the blocks of each engine of a study: those of the blocks
 // that are predicted after a first one.
 func (a *accuracy) oneFactor() []float64 {
-	groups := map[[2]string][]float64{}
-	for _, r := range a.held {
-		if b := a.find(r.ID); r.Metric == Throughput && !b.Ambiguous() && printed(b) {
-			k := [2]string{b.Study, b.Config.Engine}
-			groups[k] = append(groups[k], math.Log(r.Value/r.Measured))
+	groups := map[[2]string][]heldOut{} // by study and engine
+	for _, r := range telling(a.obs, a.held) {
+		if r.Metric == Throughput && printed(r.of) {
+			k := [2]string{r.of.Study, r.of.Config.Engine}
+			groups[k] = append(groups[k], r)
 		}
 	}
-	for _, g := range groups {
-		slices.Sort(g)
-	}
 	var out []float64
-	for _, r := range a.held {
-		if b := a.find(r.ID); r.Metric == Throughput && !b.Ambiguous() && printed(b) && b.ID != a.first(b.Study).ID {
-			g := groups[[2]string{b.Study, b.Config.Engine}]
-			out = append(out, math.Abs(math.Expm1(math.Log(r.Value/r.Measured)-stat.Quantile(g, 0.5))))
+	for k, g := range groups {
+		middle := stat.Quantile(slices.Sorted(slices.Values(logsOf(g))), 0.5)
+		for _, r := range g {
+			if r.ID != a.first(k[0]).ID {
+				out = append(out, math.Abs(math.Expm1(r.off-middle)))
+			}
 		}
 	}
 	slices.Sort(out)

@@ -48,32 +48,28 @@ func Errors(obs []Observation, held []Residual) []Error {
 	for i := range obs {
 		plain[obs[i].Config.Engine] = plain[obs[i].Config.Engine] || obs[i].Apart == ""
 	}
-	logs := map[Error][]float64{}                                 // by Error without figures
-	studies, of := map[string]bool{}, map[Error]map[string]bool{} // of all, and by Error
+	var all []heldOut
+	groups := map[Error][]heldOut{} // by Error without figures
 	for _, r := range telling(obs, held) {
-		o := r.of
-		if o.Apart != "" && plain[o.Config.Engine] {
+		if r.of.Apart != "" && plain[r.of.Config.Engine] {
 			continue
 		}
-		studies[o.Study] = true
-		for _, e := range []string{"", o.Config.Engine} {
+		all = append(all, r)
+		for _, e := range []string{"", r.of.Config.Engine} {
 			k := Error{New: r.New, Engine: e, Metric: r.Metric}
-			logs[k] = append(logs[k], r.off)
-			if of[k] == nil {
-				of[k] = map[string]bool{}
-			}
-			of[k][o.Study] = true
+			groups[k] = append(groups[k], r)
 		}
 	}
-	rows := slices.SortedFunc(maps.Keys(logs), func(a, b Error) int {
+	rows := slices.SortedFunc(maps.Keys(groups), func(a, b Error) int {
 		return cmp.Or(cmp.Compare(slices.Index(Novelties, a.New), slices.Index(Novelties, b.New)), cmp.Compare(a.Engine, b.Engine),
 			cmp.Compare(slices.Index(Scored, a.Metric), slices.Index(Scored, b.Metric)), cmp.Compare(a.Metric, b.Metric))
 	})
+	several := studiesOf(all) > 1
 	for i, k := range rows {
-		bias, spread := biasAndSpread(logs[k], len(studies) == 1)
-		rows[i].Runs, rows[i].Bias, rows[i].Spread = len(logs[k]), round(bias), round(spread)
-		if len(studies) > 1 {
-			rows[i].Studies = len(of[k])
+		bias, spread := biasAndSpread(logsOf(groups[k]), !several)
+		rows[i].Runs, rows[i].Bias, rows[i].Spread = len(groups[k]), round(bias), round(spread)
+		if several {
+			rows[i].Studies = studiesOf(groups[k])
 		}
 	}
 	return rows
@@ -85,6 +81,24 @@ type heldOut struct {
 	Residual
 	of  *Observation
 	off float64
+}
+
+// logsOf are the errors of held-out predictions.
+func logsOf(rs []heldOut) []float64 {
+	out := make([]float64, len(rs))
+	for i, r := range rs {
+		out[i] = r.off
+	}
+	return out
+}
+
+// studiesOf is how many studies held-out predictions are of.
+func studiesOf(rs []heldOut) int {
+	studies := map[string]bool{}
+	for _, r := range rs {
+		studies[r.of.Study] = true
+	}
+	return len(studies)
 }
 
 // telling are the held-out predictions that tell of errors: not of runs whose configuration is

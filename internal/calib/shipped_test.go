@@ -4,12 +4,13 @@ import (
 	"math"
 	"slices"
 	"testing"
+
+	"perflab/internal/sim"
 )
 
-// TestShippedCalibration: the calibration in the program is of this program. A
-// change of the model's equations that is not followed by make calibration shows
-// here, on blocks that were sent all at once.
-func TestShippedCalibration(t *testing.T) {
+// shipped is the calibration in the program, with its constants.
+func shipped(t *testing.T) (Calibration, *sim.Constants) {
+	t.Helper()
 	c, err := Shipped()
 	if err != nil {
 		t.Fatal(err)
@@ -18,6 +19,14 @@ func TestShippedCalibration(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return c, k
+}
+
+// TestShippedCalibration: the calibration in the program is of this program. A
+// change of the model's equations that is not followed by make calibration shows
+// here, on blocks that were sent all at once.
+func TestShippedCalibration(t *testing.T) {
+	c, k := shipped(t)
 	obs := publishedObservations(t)
 	var plain []Observation
 	for i := range obs {

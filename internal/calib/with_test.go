@@ -11,14 +11,7 @@ import (
 // TestWith: a site whose devices and hosts are slower than others' shows in one run, and
 // what is predicted of its other loads and configurations then is near what runs there.
 func TestWith(t *testing.T) {
-	cal, err := Shipped()
-	if err != nil {
-		t.Fatal(err)
-	}
-	k, err := cal.Constants()
-	if err != nil {
-		t.Fatal(err)
-	}
+	cal, k := shipped(t)
 	slow, err := k.With(sim.Set{Values: map[string]float64{"site_device": 0.75, "site_host": 1.4}})
 	if err != nil {
 		t.Fatal(err)
@@ -77,14 +70,7 @@ func TestWith(t *testing.T) {
 // run. It says less of another engine there; and a TTFT of a few requests at once, which what
 // happens between two steps decides, hardly moves the throughput.
 func TestInstallation(t *testing.T) {
-	cal, err := Shipped()
-	if err != nil {
-		t.Fatal(err)
-	}
-	k, err := cal.Constants()
-	if err != nil {
-		t.Fatal(err)
-	}
+	cal, k := shipped(t)
 	slow, err := k.With(sim.Set{Engine: "vllm", Values: map[string]float64{"site_engine": 1.4}})
 	if err != nil {
 		t.Fatal(err)

@@ -91,7 +91,7 @@ func newCore(cfg engine.Config, o Options) (*Core, error) {
 	k := constantsFor(o.Constants, cfg)
 	c := &Core{
 		cfg: cfg, model: newStepModel(cfg, k),
-		front:  frontEnd{cost: float64(k.frontEnd()), entry: seconds(1e-3 * k.get("site_engine") * k.get("site_host") * k.get("t_entry")), serial: cfg.Serial},
+		front:  frontEnd{cost: float64(k.frontEnd()), entry: seconds(1e-3 * k.host() * k.get("t_entry")), serial: cfg.Serial},
 		live:   map[int]*seq{},
 		seed:   o.Seed,
 		speed:  o.Speed,

@@ -81,7 +81,7 @@ func causal(n, w int) float64 {
 // ranks share the batch equally and step together.
 type stepModel struct {
 	parts float64 // PP*DP: equal parts of the batch
-	pace  float64 // that all terms are times
+	pace  float64 // times all terms but launches, which have it in them
 
 	linear, head gemm
 	moeLayers    float64
@@ -188,7 +188,7 @@ func newStepModel(cfg engine.Config, k constants) *stepModel {
 		kernels += latentKernels * layers
 	}
 	s.step = host * (k.get("t_step")*1e-3 + k.get("t_layer")*1e-6*kernels)
-	s.launch = s.pace * k.get("site_host") * k.get("t_launch") * 1e-6 * kernels
+	s.launch = k.host() * k.get("t_launch") * 1e-6 * kernels
 	s.perSeq = host * k.get("t_seq") * 1e-6
 	s.layers, s.drafts, s.draftHead = layers, float64(cfg.SpecTokens), 1
 	if cfg.Spec == "eagle3" && m.Vocab > eagle3Vocab {

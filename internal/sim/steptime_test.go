@@ -256,8 +256,6 @@ func kvRead(m arch.Model, n, tp int) float64 {
 	return float64(int64(tokens)*m.KVBytesPerTokenLayer(2, tp) + m.StateBytesRank(tp, 1))
 }
 
-// TestLaunches: a step that no graph covers takes at least its launches, whatever it computes;
-// one that a graph covers, or that computes for longer, takes what it takes without.
 // TestKernels: a layer with experts has more kernels than one without, and so has latent
 // attention; weights that Hopper widens are multiplied below its peak.
 func TestKernels(t *testing.T) {
@@ -291,6 +289,8 @@ func TestKernels(t *testing.T) {
 	}
 }
 
+// TestLaunches: a step that no graph covers takes at least its launches, whatever it computes;
+// one that a graph covers, or that computes for longer, takes what it takes without.
 func TestLaunches(t *testing.T) {
 	cfg := testConfig()
 	cfg.GraphMax, cfg.PromptGraphs = 512, 512
