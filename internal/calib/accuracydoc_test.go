@@ -341,5 +341,6 @@ other of the two is held out, and in the column *in sample*, and in no other fit
 **Held out** means: constants fitted without any block of the study, as a user is off whom nobody has measured before. The form of the model and the
 weights of its fit were chosen with these blocks in view, so a truly new study may be predicted less well. **After one block** means: that fit, corrected by the first
 block of the study (` + "`perflab predict --with RUN`" + `), and the others predicted. Lengths of ShareGPT are drawn: only their totals are printed. The
-throughput of a load at a rate is the client's doing: of those, TTFT and E2E latency are scored.
+throughput of a load at a rate is the client's doing: of those, TTFT and E2E latency are scored. Five blocks of SGLang are a study's first with FlashInfer,
+which then compiles a kernel (t_compile) while the printed load waits; runs of perflab's client do not meet it, and predictions leave it out.
 `

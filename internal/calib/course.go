@@ -18,7 +18,7 @@ type Course struct {
 func (l Load) course(replicas int, seed uint64, k *sim.Constants) (Course, error) {
 	c := Course{Err: func() error { return nil }}
 	if l.Course == nil {
-		c.Jobs, c.Options = l.Jobs(seed), sim.ReplayOptions{MaxConcurrency: l.Concurrency, Warm: l.Warm(seed)}
+		c.Jobs, c.Options = l.Jobs(seed), sim.ReplayOptions{MaxConcurrency: l.Concurrency, Warm: l.Warm(seed), FirstUse: l.FirstUse}
 	} else {
 		var err error
 		if c, err = l.Course(replicas, l.another); err != nil {

@@ -24,6 +24,10 @@ type Load struct {
 	// when the load begins: clients send the first one as a test.
 	Cached int `json:"cached,omitempty"`
 
+	// FirstUse says that the load met a kernel which the engine compiles where it is first needed: the
+	// machine's first launch with FlashInfer, by a client that sends no more than its first prompt before.
+	FirstUse bool `json:"first_use,omitempty"`
+
 	Exact   []Request `json:"-"` // every request, where calls are known
 	Shuffle bool      `json:"-"` // the order of Exact is chance: another seed has another
 

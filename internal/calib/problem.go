@@ -216,7 +216,7 @@ func (p *problem) unknowns() {
 // parametersOf are the parameters of a name that can matter to an observation.
 func parametersOf(b *Observation, name, of string) []Parameter {
 	c := &b.Config
-	if !matters(c, name) {
+	if !matters(c, name) || name == "t_compile" && !b.Load.FirstUse {
 		return nil
 	}
 	switch of {
@@ -260,10 +260,8 @@ func matters(c *engine.Config, name string) bool {
 		return c.Overlap
 	case "flash_sinks":
 		return c.Model.Sinks
-	case "accept_eagle3":
-		return c.Spec == "eagle3"
-	case "accept":
-		return c.SpecTokens > 0 && c.Spec != "eagle3"
+	case "accept", "accept_mtp", "accept_eagle3":
+		return c.SpecTokens > 0 && name == sim.Acceptance(*c)
 	case "t_draft", "t_draft_seq":
 		return c.SpecTokens > 0
 	}
@@ -272,30 +270,42 @@ func matters(c *engine.Config, name string) bool {
 
 // Correlations, before any run is seen, of the logarithms of a constant's values for two
 // devices, two weight formats, two engines, two generations of one: kernels differ, and share what they are made
-// of and where they run. Where several differ, the correlations multiply.
+// of and where they run. Where several differ, the correlations multiply. An engine's times on a host hang on its
+// code: they are more alike beside two devices than kernels are on them (what a study's hosts do is site_host), and less alike
+// for two engines, which share a device's limits and libraries of kernels.
 const (
 	acrossDevices     = 0.5
+	hostAcrossDevices = 0.8
 	acrossFormats     = 0.5
-	acrossEngines     = 0.5
+	acrossEngines     = 0.7
+	hostAcrossEngines = 0.5
 	acrossGenerations = 0.5
 	acrossFamilies    = 0.3
 )
+
+// ofHost says whether a constant is a time of an engine's processes on a host.
+func ofHost(name string) bool {
+	return strings.HasPrefix(name, "t_") || name == "f_req" || name == "overlap"
+}
 
 // correlation is that of two parameters.
 func correlation(a, b *Parameter) float64 {
 	if a.Name != b.Name || a.Study != b.Study {
 		return 0
 	}
-	c := 1.0
+	c, devices, engines := 1.0, acrossDevices, acrossEngines
+	if ofHost(a.Name) {
+		devices, engines = hostAcrossDevices, hostAcrossEngines
+	}
 	if a.Accelerator != b.Accelerator {
-		c *= acrossDevices
+		c *= devices
 	}
 	if a.Format != b.Format {
 		c *= acrossFormats
 	}
 	switch {
 	case a.Engine != b.Engine:
-		c *= acrossEngines
+		c *= engines
 	case a.Generation != b.Generation:
 		c *= acrossGenerations
 	}

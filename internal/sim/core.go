@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"perflab/internal/engine"
@@ -16,6 +17,7 @@ type Options struct {
 	KVTokens  int        // size of each data-parallel copy's KV cache as the engine reports it; 0: what the configuration leaves room for
 	Constants *Constants // of the step model; nil: Default()
 	Speed     float64    // of the machine beside others of its kind: a step takes the time over it; 0: 1
+	FirstUse  bool       // no kernel that is compiled where it is first needed has been on this machine
 }
 
 // Core is one engine in virtual time. It is not safe for concurrent use.
@@ -30,10 +32,15 @@ type Core struct {
 	seed   uint64
 	speed  float64 // 0: as others of its kind
 	accept float64 // probability that a drafted token is accepted
-	record bool    // a replay: steps write outcomes and report the ends of jobs alone
-	member bool    // of a group: it may have to wait for room that another engine gives back
-	keeps  bool    // what has ended holds its blocks until it is released
-	stuck  bool    // nothing can be scheduled until another engine has given room back
+
+	// compile is how long the first step waits that reads the cached beginning of a prompt: for a kernel
+	// of that alone, which FlashInfer compiles where no launch before has left it on the machine's disk.
+	compile time.Duration
+
+	record bool // a replay: steps write outcomes and report the ends of jobs alone
+	member bool // of a group: it may have to wait for room that another engine gives back
+	keeps  bool // what has ended holds its blocks until it is released
+	stuck  bool // nothing can be scheduled until another engine has given room back
 	now    time.Duration
 	order  uint64
 	work   []work // of the step that runs
@@ -106,6 +113,9 @@ func newCore(cfg engine.Config, o Options) (*Core, error) {
 		if c.sched.kv.tiers, err = newTiers(cfg, k); err != nil {
 			return nil, err
 		}
+	}
+	if o.FirstUse {
+		c.compile = seconds(k.get("t_compile"))
 	}
 	if t := c.sched.kv.tiers; t != nil {
 		c.sched.kv.pool.below = t.list[0]
@@ -328,6 +338,11 @@ func (c *Core) Step() (step *Step, ok bool) {
 	if c.speed > 0 {
 		length = time.Duration(float64(length) / c.speed)
 	}
+	if b.past > 0 {
+		length += c.compile
+		c.stats.Times.Host += c.compile
+		c.compile = 0
+	}
 	if t := c.sched.kv.tiers; t != nil {
 		more := t.stretch(length)
 		length += more
@@ -492,13 +507,23 @@ func (c *Core) apply() {
 // tok/s without, 373 with 5 steps of 8 candidates) fits 0.4 at a probability of 0.65.
 const treeGain = 0.4
 
+// Acceptance is the name of the constant that the chance of a configuration's guesses is: a
+// model's own prediction layers were trained with it, which SGLang's EAGLE takes where no
+// other drafts, and guess better than drafts of another model or of repeated text.
+func Acceptance(cfg engine.Config) string {
+	switch {
+	case cfg.Spec == "eagle3":
+		return "accept_eagle3"
+	case strings.HasSuffix(cfg.Spec, "mtp"), cfg.Spec == "eagle" && cfg.Model.HasMTP:
+		return "accept_mtp"
+	}
+	return "accept"
+}
+
 // acceptance is the chance of a step of a guess, of which a tree has several candidates:
 // as many as it may verify in each step.
 func acceptance(k constants, cfg engine.Config) float64 {
-	a := k.get("accept")
-	if cfg.Spec == "eagle3" {
-		a = k.get("accept_eagle3")
-	}
+	a := k.get(Acceptance(cfg))
 	if cfg.SpecTree < 2 || cfg.SpecTokens < 1 {
 		return a
 	}

@@ -16,6 +16,7 @@ type ReplayOptions struct {
 	KVTokens       int                        // overrides the size of the KV cache
 	Constants      *Constants                 // of the step model; nil: Default()
 	Stats          func(replica int, s Stats) // called for each replica after the last outcome; nil: not
+	FirstUse       bool                       // as Options.FirstUse, of each replica
 	Warm           []Job                      // served by every replica before time 0, one after another: their prompts may be in its cache
 
 	// What follows is of jobs that wait for others: see Sessions.
@@ -42,7 +43,7 @@ func Replay(cfg engine.Config, replicas int, jobs iter.Seq[Job], o ReplayOptions
 	return func(yield func(Outcome) bool) {
 		r := &replay{options: o, yield: yield, lanes: map[int]*lane{}}
 		for i := range replicas {
-			c, err := New(cfg, Options{Seed: o.Seed + uint64(i), KVTokens: o.KVTokens, Constants: o.Constants})
+			c, err := New(cfg, Options{Seed: o.Seed + uint64(i), KVTokens: o.KVTokens, Constants: o.Constants, FirstUse: o.FirstUse})
 			if err != nil {
 				panic("sim: " + err.Error()) // it could be built above
 			}

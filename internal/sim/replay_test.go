@@ -88,6 +88,41 @@ func TestReplayStops(t *testing.T) {
 	}
 }
 
+// TestFirstUse: the first prompt whose beginning is cached waits for a kernel, and what is
+// computed beside it; one that a warm-up has met waits no more.
+func TestFirstUse(t *testing.T) {
+	cfg := engines()["sglang"]
+	jobs := []Job{{Index: 0, Prompt: prompt(1, 200), Output: 2}}
+	for i := range 2 {
+		jobs = append(jobs, Job{Index: i + 1, Arrive: time.Duration(i+1) * time.Minute, Prompt: slices.Concat(prompt(1, 100), prompt(7+i, 100)), Output: 2})
+	}
+	k, err := Priors().With(Set{Values: map[string]float64{"t_compile": 6}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := func(o ReplayOptions) (at []time.Duration) {
+		o.KVTokens, o.Constants = 100_000, k
+		for _, x := range finish(t, cfg, 1, jobs, o).outcomes {
+			at = append(at, (x.Tokens[0].At - x.Sent).Round(time.Second))
+		}
+		return at
+	}
+	twice := []Job{jobs[0], jobs[1]}
+	for _, w := range []struct {
+		o    ReplayOptions
+		want []time.Duration
+	}{
+		{ReplayOptions{}, []time.Duration{0, 0, 0}},
+		{ReplayOptions{FirstUse: true}, []time.Duration{0, 6 * time.Second, 0}},
+		{ReplayOptions{FirstUse: true, Warm: jobs[:1]}, []time.Duration{6 * time.Second, 0, 0}},
+		{ReplayOptions{FirstUse: true, Warm: twice}, []time.Duration{0, 0, 0}},
+	} {
+		if got := first(w.o); !slices.Equal(got, w.want) {
+			t.Errorf("first use %v, %d requests before: first tokens come after %v, want %v", w.o.FirstUse, len(w.o.Warm), got, w.want)
+		}
+	}
+}
+
 // TestWarm: what every replica has served before time 0 is in its cache, and nowhere
 // else: times, counters and SGLang's estimates begin as without.
 func TestWarm(t *testing.T) {

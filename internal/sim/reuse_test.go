@@ -15,7 +15,7 @@ import (
 func TestNobodyIsReusedEarly(t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 9))
 	reused, late := 0, 0
-	for range 6 {
+	for range 10 {
 		all := engines()
 		for _, name := range slices.Sorted(maps.Keys(all)) { // in one order: they draw from one stream
 			cfg := all[name]

@@ -62,6 +62,7 @@ func causal(n, w int) float64 {
 //	head      = the same with the sampled rows for T
 //	experts   = n_moe*pnorm2( E_hit*p_e*b/(r*BW*m_m), 2*p_e*E_hit*max(t, R+t/2)/(r*PK*m_c) ) * imbalance
 //	            E_hit = E*(1-(1-k/E)^(1+s*(T-1))), R = T*k/E_hit rows an expert in tiles of t
+//	rows      = n_moe*imbalance*k_r*T*(6*d + 12*w)/(BW*m_m), w columns of an expert on a rank
 //	kv        = context*bytes/(BW*k) + 2*state*S/(BW*k_m)
 //	            k = k_m in pure decode steps, min(k_m, 8*kappa/G) beside prefill
 //	flash     = 4*heads*dim*layers*pairs/(tp*PK*f_c) + past*bytes/(BW*k_m)
@@ -90,6 +91,7 @@ type stepModel struct {
 	routing      float64 // s
 	moeRead      float64 // s per expert hit, all layers
 	moeCompute   float64 // s per token, all layers
+	moeMove      float64 // s per token, all layers: activations of the routed rows
 	tile         float64 // rows of a tile
 	moeGather    float64 // DP ranks whose tokens meet in one expert rank
 
@@ -219,6 +221,11 @@ func (s *stepModel) setExperts(cfg engine.Config, k constants, tp, dp float64) {
 	s.moeRead = s.moeLayers * imbalance * float64(cfg.Model.ExpertBytes()) / (ranks * bw * k.get("moe_bandwidth"))
 	s.moeCompute = s.moeLayers * imbalance * 2 * s.active * float64(cfg.Model.ExpertParams()) /
 		(ranks * peakFLOPS(cfg) * k.get("moe_compute"))
+	rows, width := s.active, float64(moe.Hidden)/tp
+	if cfg.EP > 1 {
+		rows, width = s.active/ranks*imbalance, float64(moe.Hidden)
+	}
+	s.moeMove = s.moeLayers * rows * (6*float64(cfg.Model.Hidden) + 12*width) / (bw * k.get("moe_bandwidth"))
 }
 
 func (s *stepModel) setAttention(cfg engine.Config, k constants, tp float64) {
@@ -298,7 +305,7 @@ func (s *stepModel) duration(b *batch, spent *Times) time.Duration {
 	t.add(&spent.KV, share*s.kvDecode*s.fullShare*b.past)
 	t.add(&spent.Attention, share*s.flash*(s.fullShare*b.pairs+(1-s.fullShare)*b.winned))
 	t.add(&spent.Collectives, s.reduceFixed+rows*s.reduceToken)
-	t.add(&spent.Elementwise, rows*s.element)
+	t.add(&spent.Elementwise, rows*(s.element+s.moeGather*s.moeMove))
 	if b.drafts {
 		t.add(&spent.Drafting, s.draft+s.draftPerSeq*float64(b.seqs)*share+s.drafting(max(1, float64(b.seqs)*share)))
 	}

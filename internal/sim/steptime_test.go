@@ -289,6 +289,34 @@ func TestKernels(t *testing.T) {
 	}
 }
 
+// TestRows: the rows of routed experts move as many bytes, whole to every rank that has slices
+// of all experts, or to those alone whose experts they are for.
+func TestRows(t *testing.T) {
+	m, err := arch.LookupModel("Qwen/Qwen3-235B-A22B-Instruct-2507") // 94 layers, hidden 4096, 8 of 128 experts of 1536
+	if err != nil {
+		t.Fatal(err)
+	}
+	gpu, err := arch.LookupAccelerator("a100-sxm-80")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range []struct {
+		tp, dp, ep  int
+		rows, width float64
+	}{{1, 1, 1, 8, 1536}, {8, 1, 1, 8, 192}, {8, 1, 8, 1, 1536}, {1, 8, 8, 1, 1536}, {2, 4, 1, 8, 768}} {
+		cfg := testConfig()
+		cfg.Model, cfg.GPU, cfg.TP, cfg.DP, cfg.EP = m, gpu, w.tp, w.dp, w.ep
+		k, err := Priors().With(Set{Values: map[string]float64{"moe_bandwidth": 0.5, "ep_imbalance": 1}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := 94 * w.rows * (6*4096 + 12*w.width) / (gpu.BandwidthGBs * 1e9 * 0.5)
+		if got := newStepModel(cfg, constantsFor(k, cfg)).moeMove; math.Abs(got/want-1) > 1e-9 {
+			t.Errorf("tp %d, dp %d, ep %d: a token's rows take %v s, want %v", w.tp, w.dp, w.ep, got, want)
+		}
+	}
+}
+
 // TestLaunches: a step that no graph covers takes at least its launches, whatever it computes;
 // one that a graph covers, or that computes for longer, takes what it takes without.
 func TestLaunches(t *testing.T) {

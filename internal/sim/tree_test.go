@@ -44,6 +44,23 @@ func TestTree(t *testing.T) {
 	}
 }
 
+// TestAcceptance: guesses of a model's own layers have a chance of their own.
+func TestAcceptance(t *testing.T) {
+	own := arch.Model{HasMTP: true}
+	for _, w := range []struct {
+		spec  string
+		model arch.Model
+		want  string
+	}{
+		{"eagle3", own, "accept_eagle3"}, {"mtp", own, "accept_mtp"}, {"qwen3_next_mtp", own, "accept_mtp"},
+		{"eagle", own, "accept_mtp"}, {"eagle", arch.Model{}, "accept"}, {"ngram", own, "accept"}, {"draft_model", arch.Model{}, "accept"},
+	} {
+		if got := Acceptance(engine.Config{Spec: w.spec, Model: w.model}); got != w.want {
+			t.Errorf("%s of a model with layers for it %v: %s, want %s", w.spec, w.model.HasMTP, got, w.want)
+		}
+	}
+}
+
 // TestSinks: attention with sinks is slower where no FlashAttention has it.
 func TestSinks(t *testing.T) {
 	flash := func(sm int, sinks bool) float64 {

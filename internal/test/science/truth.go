@@ -55,8 +55,10 @@ func (w *World) constants() (*sim.Constants, error) {
 			move("kv_link", factor(w.Wrong.Network))
 			move("ar_latency", 1/factor(w.Wrong.Network))
 			move("element", 1/factor(w.Wrong.Memory))
-			move("accept", factor(w.Wrong.Accept))
-			values["accept"] = min(mostAccepted, values["accept"])
+			for _, name := range []string{"accept", "accept_mtp"} {
+				move(name, factor(w.Wrong.Accept))
+				values[name] = min(mostAccepted, values[name])
+			}
 			sets = append(sets, sim.Set{Accelerator: w.gpu.Name, Engine: e, Format: f, Values: values})
 		}
 	}
