@@ -15,6 +15,7 @@ package foresight
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 
@@ -170,7 +171,11 @@ func (s *Search) best() []*tune.Foreseen {
 		if slices.ContainsFunc(out, func(o *tune.Foreseen) bool { return s.ground.Alike(o, f) }) {
 			continue
 		}
-		out = append(out, s.plain(f, len(out) == 0))
+		p := s.plain(f, len(out) == 0)
+		if bare := s.bare(p.Config); slices.ContainsFunc(out, func(o *tune.Foreseen) bool { return maps.Equal(s.bare(o.Config), bare) }) {
+			continue // the same, told in other words
+		}
+		out = append(out, p)
 		if len(out) == shown {
 			break
 		}
@@ -179,6 +184,17 @@ func (s *Search) best() []*tune.Foreseen {
 		s.lead = out[0]
 	}
 	return out
+}
+
+// bare is a configuration without what its engine does untold: tp 1 is no setting.
+func (s *Search) bare(c tune.Config) tune.Config {
+	for _, name := range slices.Sorted(maps.Keys(c)) {
+		less := tune.Change{Set: tune.Config{name: ""}}.Apply(c)
+		if s.around.Refuse(less) == "" && s.around.Settings(less) == s.around.Settings(c) {
+			c = less
+		}
+	}
+	return c
 }
 
 // plain is a configuration without its settings that bring too little, the one that costs
