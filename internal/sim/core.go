@@ -338,16 +338,7 @@ func (c *Core) Step() (step *Step, ok bool) {
 	if c.speed > 0 {
 		length = time.Duration(float64(length) / c.speed)
 	}
-	if b.past > 0 {
-		length += c.compile
-		c.stats.Times.Host += c.compile
-		c.compile = 0
-	}
-	if t := c.sched.kv.tiers; t != nil {
-		more := t.stretch(length)
-		length += more
-		c.stats.Times.Fetching += more
-	}
+	length += c.waits(&b, length)
 	if c.sched.blocked != nil && c.sched.waiting.next() != nil {
 		*c.sched.blocked += length
 	}
@@ -363,6 +354,21 @@ func (c *Core) Step() (step *Step, ok bool) {
 	c.occupy(length)
 	c.apply()
 	return r, true
+}
+
+// waits is what a step of such a length waits for beside what it computes: a kernel that is
+// compiled, and copies of KV blocks.
+func (c *Core) waits(b *batch, length time.Duration) (more time.Duration) {
+	if b.past > 0 {
+		more, c.compile = c.compile, 0
+		c.stats.Times.Host += more
+	}
+	if t := c.sched.kv.tiers; t != nil {
+		fetching := t.stretch(length + more)
+		c.stats.Times.Fetching += fetching
+		more += fetching
+	}
+	return more
 }
 
 // forget lets go of what the step before has told.

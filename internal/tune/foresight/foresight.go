@@ -15,7 +15,6 @@ package foresight
 
 import (
 	"cmp"
-	"maps"
 	"math"
 	"slices"
 
@@ -172,8 +171,8 @@ func (s *Search) best() []*tune.Foreseen {
 			continue
 		}
 		p := s.plain(f, len(out) == 0)
-		if bare := s.bare(p.Config); slices.ContainsFunc(out, func(o *tune.Foreseen) bool { return maps.Equal(s.bare(o.Config), bare) }) {
-			continue // the same, told in other words
+		if slices.ContainsFunc(out, func(o *tune.Foreseen) bool { return s.idle(o.Config, p.Config) && s.idle(p.Config, o.Config) }) {
+			continue // the same command
 		}
 		out = append(out, p)
 		if len(out) == shown {
@@ -186,15 +185,17 @@ func (s *Search) best() []*tune.Foreseen {
 	return out
 }
 
-// bare is a configuration without what its engine does untold: tp 1 is no setting.
-func (s *Search) bare(c tune.Config) tune.Config {
-	for _, name := range slices.Sorted(maps.Keys(c)) {
-		less := tune.Change{Set: tune.Config{name: ""}}.Apply(c)
-		if s.around.Refuse(less) == "" && s.around.Settings(less) == s.around.Settings(c) {
-			c = less
+// idle reports whether what one configuration says and another does not is no setting of
+// it, as tp 1 is none.
+func (s *Search) idle(c, other tune.Config) bool {
+	for name, v := range c {
+		switch w, told := other[name]; {
+		case v == w:
+		case told || s.around.Settings(tune.Change{Set: tune.Config{name: ""}}.Apply(c)) < s.around.Settings(c):
+			return false
 		}
 	}
-	return c
+	return true
 }
 
 // plain is a configuration without its settings that bring too little, the one that costs
