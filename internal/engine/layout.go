@@ -66,7 +66,7 @@ func (c Config) vllmLayout(l Layout, per int64, full, window int) Layout {
 	if m.Chunked && !c.Chunks {
 		full, window = full+window, 0
 	}
-	if (spec{method: c.Spec}).mtp() {
+	if MTP(c.Spec) {
 		full++
 	}
 	state := 0

@@ -238,7 +238,7 @@ func (r *resolver) speculate() {
 	switch {
 	case c.SpecTokens < 1 && !s.open || c.SpecTokens > c.MaxLen:
 		r.outside(Speculative, fmt.Sprintf("from 1 to %d tokens a step", c.MaxLen), v)
-	case s.mtp() && !c.Model.HasMTP:
+	case MTP(s.method) && !c.Model.HasMTP:
 		r.fail(&Rejection{Rule: "mtp", Reason: fmt.Sprintf("%s ships no multi-token-prediction layers, which %s needs: use ngram or a draft model, or leave speculation off", c.Model.Name, v),
 			Log: fmt.Sprintf("ValueError: Unsupported speculative method: '%s' for model %s", s.method, c.Model.Name)})
 	case s.needsDraft() && s.draft == "" && !(c.Engine == "sglang" && s.method == "eagle" && c.Model.HasMTP): // its heads are the draft

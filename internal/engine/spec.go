@@ -94,8 +94,8 @@ func (s spec) verified() int {
 	return s.drafts
 }
 
-// mtp reports whether the model's own prediction layers do the guessing.
-func (s spec) mtp() bool { return s.method == "mtp" || strings.HasSuffix(s.method, "_mtp") }
+// MTP reports whether the model's own prediction layers do a method's guessing.
+func MTP(method string) bool { return method == "mtp" || strings.HasSuffix(method, "_mtp") }
 
 // needsDraft reports whether the method guesses by a second model.
 func (s spec) needsDraft() bool {

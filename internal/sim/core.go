@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"perflab/internal/engine"
@@ -32,21 +31,20 @@ type Core struct {
 	seed   uint64
 	speed  float64 // 0: as others of its kind
 	accept float64 // probability that a drafted token is accepted
-
-	// compile is how long the first step waits that reads the cached beginning of a prompt: for a kernel
-	// of that alone, which FlashInfer compiles where no launch before has left it on the machine's disk.
-	compile time.Duration
-
-	record bool // a replay: steps write outcomes and report the ends of jobs alone
-	member bool // of a group: it may have to wait for room that another engine gives back
-	keeps  bool // what has ended holds its blocks until it is released
-	stuck  bool // nothing can be scheduled until another engine has given room back
+	record bool    // a replay: steps write outcomes and report the ends of jobs alone
+	member bool    // of a group: it may have to wait for room that another engine gives back
+	keeps  bool    // what has ended holds its blocks until it is released
+	stuck  bool    // nothing can be scheduled until another engine has given room back
 	now    time.Duration
 	order  uint64
 	work   []work // of the step that runs
 	ended  []*seq // in the last step; work may still name them
 	result Step
 	stats  Stats
+
+	// compile is how long the first step waits that reads the cached beginning of a prompt: for a kernel
+	// of that alone, which FlashInfer compiles where no launch before has left it on the machine's disk.
+	compile time.Duration
 
 	peakHeld int // blocks
 }
@@ -520,7 +518,7 @@ func Acceptance(cfg engine.Config) string {
 	switch {
 	case cfg.Spec == "eagle3":
 		return "accept_eagle3"
-	case strings.HasSuffix(cfg.Spec, "mtp"), cfg.Spec == "eagle" && cfg.Model.HasMTP:
+	case engine.MTP(cfg.Spec), cfg.Spec == "eagle" && cfg.Model.HasMTP:
 		return "accept_mtp"
 	}
 	return "accept"

@@ -209,22 +209,20 @@ func (s *stepModel) setExperts(cfg engine.Config, k constants, tp, dp float64) {
 	if moe == nil {
 		return
 	}
-	ranks, imbalance := tp, 1.0
-	s.moeGather = 1
-	if cfg.EP > 1 {
-		ranks, imbalance, s.moeGather = tp*dp, k.get("ep_imbalance"), dp
-	}
 	s.tile = k.get("moe_tile")
 	s.moeLayers = float64(cfg.Model.MoELayers())
 	s.experts, s.active, s.routing = float64(moe.Experts), float64(moe.Active), min(1, k.get("routing"))
+	ranks, imbalance := tp, 1.0
+	rows, width := s.active, float64(moe.Hidden)/tp // of a token, on a rank
+	s.moeGather = 1
+	if cfg.EP > 1 {
+		ranks, imbalance, s.moeGather = tp*dp, k.get("ep_imbalance"), dp
+		rows, width = s.active/ranks*imbalance, float64(moe.Hidden)
+	}
 	bw := cfg.GPU.BandwidthGBs * 1e9
 	s.moeRead = s.moeLayers * imbalance * float64(cfg.Model.ExpertBytes()) / (ranks * bw * k.get("moe_bandwidth"))
 	s.moeCompute = s.moeLayers * imbalance * 2 * s.active * float64(cfg.Model.ExpertParams()) /
 		(ranks * peakFLOPS(cfg) * k.get("moe_compute"))
-	rows, width := s.active, float64(moe.Hidden)/tp
-	if cfg.EP > 1 {
-		rows, width = s.active/ranks*imbalance, float64(moe.Hidden)
-	}
 	s.moeMove = s.moeLayers * rows * (6*float64(cfg.Model.Hidden) + 12*width) / (bw * k.get("moe_bandwidth"))
 }
 
