@@ -52,6 +52,7 @@ type rules struct {
 	models  []string          // the baseline's first
 	words   map[string]string // model -> what a label says of it
 	longest int               // 0 where the baseline does not serve it either
+	prompt  int               // the same
 
 	mu    sync.Mutex
 	plans map[string]plan // what was resolved before, by key
@@ -115,9 +116,13 @@ func New(o Options) (*Field, error) {
 		f.models = values
 	}
 	f.words = words(append(slices.Clone(f.models), f.base[modelKey]))
-	f.longest = o.Longest
-	if p := f.resolve(f.base); p.err != nil || !f.serves(p) {
-		f.longest = 0
+	if p := f.resolve(f.base); p.err == nil {
+		if p.cfg.Fits(0, o.Longest) == nil {
+			f.longest = o.Longest
+		}
+		if p.cfg.Fits(o.Prompt, 0) == nil {
+			f.prompt = o.Prompt
+		}
 	}
 	return &Field{catalogue: catalogue{f}, steps: map[string][]tune.Change{}, removals: map[string][]tune.Change{}}, nil
 }
@@ -220,13 +225,8 @@ func params(c tune.Config) map[string]string {
 	return out
 }
 
-// serves reports whether the study's longest request fits.
-func (f *rules) serves(p plan) bool {
-	return f.o.Longest == 0 || p.cfg.Fits(0, f.o.Longest) == nil
-}
-
 // Refuse says why a configuration cannot run, or nothing. One that cannot serve the
-// study's longest request is refused where the baseline can.
+// study's longest request, or its longest prompt, is refused where the baseline can.
 func (f *rules) Refuse(c tune.Config) string { return f.refusal(f.resolve(c)) }
 
 func (f *rules) refusal(p plan) string {
@@ -236,10 +236,11 @@ func (f *rules) refusal(p plan) string {
 	if p.err != nil {
 		return strings.TrimSuffix(p.err.Error(), ".")
 	}
-	if f.longest > 0 {
-		if r := p.cfg.Fits(0, f.longest); r != nil {
-			return fmt.Sprintf("the study's longest request takes %d tokens: %s", f.longest, r.Reason)
-		}
+	if r := p.cfg.Fits(0, f.longest); r != nil {
+		return fmt.Sprintf("the study's longest request takes %d tokens: %s", f.longest, r.Reason)
+	}
+	if r := p.cfg.Fits(f.prompt, 0); r != nil {
+		return fmt.Sprintf("the study's longest prompt takes %d tokens: %s", f.prompt, r.Reason)
 	}
 	return ""
 }

@@ -291,6 +291,31 @@ func TestModelsLargerThanTheDevices(t *testing.T) {
 	}
 }
 
+// TestLongestPrompt: what takes no prompt as long as the study's is refused before a launch, unless the
+// baseline takes none either.
+func TestLongestPrompt(t *testing.T) {
+	const rule = "the study's longest prompt takes 20000 tokens"
+	small, large := set("engine", "trtllm", "model", q32), set("engine", "trtllm", "model", q32, "max_num_batched_tokens", "32768")
+	s := studies()["qwen3-32b-h100"]
+	s.Prompt = 20000
+	f := field(t, s)
+	if why := f.Refuse(small); !strings.HasPrefix(why, rule) {
+		t.Errorf("an engine that takes 8192 tokens at once is refused for %q", why)
+	}
+	if why := f.Refuse(large); why != "" {
+		t.Errorf("one that takes 32768 is refused for %q", why)
+	}
+	for _, c := range f.Candidates() {
+		if c.Config["engine"] == "trtllm" && c.Refused == "" && c.Config["max_num_batched_tokens"] == "" && c.Config["chunked_prefill"] == "" {
+			t.Errorf("%s is a candidate", c.Label)
+		}
+	}
+	s.Baseline = small
+	if why := field(t, s).Refuse(small); why != "" {
+		t.Errorf("where the baseline takes none such it is refused for %q", why)
+	}
+}
+
 // TestArmsAreBounded holds the catalogue of large models to what can be raced.
 func TestArmsAreBounded(t *testing.T) {
 	for _, c := range []struct {

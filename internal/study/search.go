@@ -88,9 +88,10 @@ func (NoPredictor) Predict(tune.Config, string) (map[string]float64, bool) { ret
 // study that is resumed must find what it began with.
 func (s *Study) options() candidate.Options {
 	engines, models := s.searchedNames()
+	longest, prompt := s.longest()
 	o := candidate.Options{
 		Baseline: s.fullConfig(*s.Baseline), Label: s.Baseline.Label, Engines: engines, Models: models, Narrow: s.Space,
-		GPUs: s.Hardware.GPUs, Latency: s.forLatency(), Numerics: s.Accuracy != nil, Longest: s.longestRequest(), Shared: sharesPrefixes(s.Workloads), Unlaunched: s.Runtime.Kind == Predicted,
+		GPUs: s.Hardware.GPUs, Latency: s.forLatency(), Numerics: s.Accuracy != nil, Longest: longest, Prompt: prompt, Shared: sharesPrefixes(s.Workloads), Unlaunched: s.Runtime.Kind == Predicted,
 		Resolve: func(c tune.Config) (engine.Command, engine.Config, error) {
 			k, err := s.Configure(c, Installed{})
 			return k.Command, k.Config, err
@@ -139,14 +140,18 @@ func sharesPrefixes(workloads []Workload) bool {
 	return slices.ContainsFunc(workloads, func(w Workload) bool { return w.SharesPrefixes() })
 }
 
-// longestRequest is the tokens of the longest request of all workloads; 0 where
-// it is not known.
-func (s *Study) longestRequest() int {
-	longest := 0
-	for _, w := range s.Workloads {
-		if e := s.Lengths(w.Name, 0); e != nil {
-			longest = max(longest, e.Whole.Input+e.Whole.Output)
+// longest are the tokens of the longest request of all workloads, and of the longest prompt of the
+// first one, which decides what a trial is worth, unless that is an estimate; 0 for what is not known.
+func (s *Study) longest() (request, prompt int) {
+	for i, w := range s.Workloads {
+		e := s.Lengths(w.Name, 0)
+		if e == nil {
+			continue
+		}
+		request = max(request, e.Whole.Input+e.Whole.Output)
+		if i == 0 && e.Exact {
+			prompt = e.Prompt.Input
 		}
 	}
-	return longest
+	return request, prompt
 }

@@ -513,6 +513,43 @@ func TestRaceMends(t *testing.T) {
 	}
 }
 
+// TestRaceMendsAgain: a repair whose launch is lost is made again, for that says nothing of the repair.
+func TestRaceMendsAgain(t *testing.T) {
+	f := world(5)
+	truth := f.truth
+	f.truth = func(c Config) float64 {
+		if c["engine"] == "t" && c["seqs"] != "64" {
+			return math.NaN()
+		}
+		return truth(c)
+	}
+	f.moves = func(c Config) []Change {
+		if c["engine"] == "v" && c["seqs"] == "" {
+			return []Change{{Label: "seqs 256", Set: Config{"seqs": "256"}, Why: "200 requests wait while 20 % of the KV cache is in use"}}
+		}
+		return nil
+	}
+	f.wrong = func(c Config) float64 { return truth(Config{"engine": "v", "model": "bf16", "tp": "4"}) / f.truth(c) }
+	first := map[string]int{} // trial of the first launch of a repair
+	asked, _ := playRace(t, race(t, f, up, Budget{Trials: 25}), func(ctx context.Context, p Proposal) (Observation, error) {
+		if p.Stage == RepairStage && first[p.Config.key()] == 0 {
+			first[p.Config.key()] = p.Trial
+			return Observation{Status: Failed, Reason: "the machine was lost"}, nil
+		}
+		return f.evaluate(5)(ctx, p)
+	})
+	engines := map[string]bool{}
+	for _, trial := range first {
+		engines[asked[trial-1].Config["engine"]] = true
+		if next := asked[trial]; next.Stage != RepairStage || next.Config.key() != asked[trial-1].Config.key() {
+			t.Errorf("after the lost launch of %s comes %s", asked[trial-1].Label, next.Label)
+		}
+	}
+	if !engines["t"] || !engines["v"] {
+		t.Fatalf("repairs of %v", engines)
+	}
+}
+
 // TestRaceTellsOfLosses checks that a hold-out that the winner loses is in the verdict.
 func TestRaceTellsOfLosses(t *testing.T) {
 	f := world(5)

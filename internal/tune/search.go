@@ -150,9 +150,13 @@ func (s *raceState) mend(t *trial, share float64, mended int) {
 	if s.vain[cure.Set.key()] {
 		return
 	}
-	s.launchChange(t, cure, RepairStage, share, func(t *trial) {
-		s.vain[cure.Set.key()] = t.end.Status == Refused
-		s.mend(t, share, mended+1)
+	s.launchChange(t, cure, RepairStage, share, func(next *trial) {
+		if next.spoiled() { // it says nothing of the cure
+			s.mend(t, share, mended)
+			return
+		}
+		s.vain[cure.Set.key()] = next.end.Status == Refused
+		s.mend(next, share, mended+1)
 	})
 }
 
@@ -199,7 +203,10 @@ func (s *raceState) relieve(t *trial, relieved int) {
 		return
 	}
 	s.launchChange(t, t.end.Moves[0], RepairStage, t.Share, func(next *trial) {
-		if next.measured() && s.bounds.prefer(next.score, t.score) {
+		switch {
+		case next.spoiled():
+			s.relieve(t, relieved)
+		case next.measured() && s.bounds.prefer(next.score, t.score):
 			s.relieve(next, relieved+1)
 		}
 	})

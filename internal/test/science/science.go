@@ -197,13 +197,13 @@ func (w *World) paced() error {
 }
 
 func (w *World) options() candidate.Options {
-	longest := 0
+	longest, prompt := 0, 0
 	for _, j := range w.jobs {
-		longest = max(longest, j.PromptLen+j.Output)
+		longest, prompt = max(longest, j.PromptLen+j.Output), max(prompt, j.PromptLen)
 	}
 	return candidate.Options{
 		Baseline: w.Baseline, Engines: w.Engines, Models: w.Models, Narrow: w.narrow(),
-		GPUs: w.GPUs, Latency: w.Latency, Numerics: true, Longest: longest,
+		GPUs: w.GPUs, Latency: w.Latency, Numerics: true, Longest: longest, Prompt: prompt,
 		Resolve: func(c tune.Config) (engine.Command, engine.Config, error) {
 			p := w.plan(c)
 			return p.cmd, p.cfg, p.err
