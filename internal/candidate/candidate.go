@@ -24,7 +24,7 @@ type Options struct {
 	Numerics bool // changes of numerics may be tried: something guards the answers
 	Shared   bool // prompts of the workloads begin alike, so that what prefix caches keep matters
 	Longest  int  // tokens of the longest request of the study's workloads; 0: not known
-	Prompt   int  // and of the longest prompt; 0: known by an estimate at most
+	Prompt   int  // and of the longest prompt of the first, which decides what a trial is worth; 0: not known, or by an estimate alone
 
 	// Unlaunched: nothing will be started, and only a start shows that memory runs out. So
 	// none is offered that an engine does not take by itself.
