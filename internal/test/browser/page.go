@@ -156,9 +156,11 @@ func Eval[T any](p *Page, expression string) T {
 }
 
 // Wait waits until an expression is true, such as `document.querySelector(".toast")`, on this page or on the one that it goes to.
+// It is not true where an element that it asks is not there, as on a page of which the beginning alone has come.
 func (p *Page) Wait(expression string) {
 	p.t.Helper()
-	p.until(expression+" never was true", chromedp.Poll[bool]("!!("+expression+")", chromedp.WithPollingTimeout(patience)))
+	asked := "(() => { try { return !!(" + expression + ") } catch (e) { if (e instanceof TypeError) return false; throw e } })()"
+	p.until(expression+" never was true", chromedp.Poll[bool](asked, chromedp.WithPollingTimeout(patience)))
 }
 
 // until takes a step that waits for something, on this page or on the one that it goes to.

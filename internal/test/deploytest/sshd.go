@@ -55,7 +55,8 @@ func StartSSHD(t testing.TB, address string, env []string, prefix ...string) *SS
 	if err := os.Mkdir(s.Tmp, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	s.configure(t, append([]string{"TMPDIR=" + s.Tmp}, env...))
+	// HOME has no files of a shell: what a user's own start in each session may take seconds, or wait for each other.
+	s.configure(t, append([]string{"TMPDIR=" + s.Tmp, "HOME=" + s.Dir}, env...))
 	args := append(prefix, sshd, "-D", "-E", s.Dir+"/log", "-f", s.Dir+"/sshd_config")
 	cmd := exec.Command(args[0], args[1:]...)
 	if err := cmd.Start(); err != nil {
