@@ -39,6 +39,9 @@ func (p *blockPool) held() int { return p.total - p.free }
 func (p *blockPool) alloc() int32 {
 	p.free--
 	if len(p.blocks) <= p.total {
+		if len(p.blocks) == cap(p.blocks) { // append alone would copy a large pool four times as often
+			p.blocks = slices.Grow(p.blocks, min(len(p.blocks), p.total+1-len(p.blocks)))
+		}
 		p.blocks = append(p.blocks, block{refs: 1})
 		return int32(len(p.blocks) - 1)
 	}
