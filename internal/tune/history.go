@@ -209,17 +209,22 @@ func (h *history) standardError(sd float64, a, b int) float64 {
 	return math.Sqrt((sd*sd + w*w) * (1/float64(a) + 1/float64(b)))
 }
 
+// meanLog is the mean logarithm of the objective of some launches; not a number of none.
+func meanLog(trials []*trial) float64 {
+	var x []float64
+	for _, t := range trials {
+		x = append(x, t.log)
+	}
+	return stat.Mean(x)
+}
+
 // ratio is that of a configuration to the baseline by its launches of the search,
 // with the interval that decides; nil where either was not measured.
 func (h *history) ratio(config Config, share float64) *Span {
 	trials := h.launches(config, share)
-	ref := h.reference(share)
-	if len(trials) == 0 || math.IsNaN(ref) {
+	diff := meanLog(trials) - h.reference(share)
+	if math.IsNaN(diff) {
 		return nil
-	}
-	var x []float64
-	for _, t := range trials {
-		x = append(x, t.log)
 	}
 	bases := 0
 	for _, t := range h.base {
@@ -228,7 +233,6 @@ func (h *history) ratio(config Config, share float64) *Span {
 		}
 	}
 	sd, df, _ := h.spread()
-	diff := stat.Mean(x) - ref
 	half := stat.StudentQuantile(0.975, df) * h.standardError(sd, len(trials), max(1, bases))
 	return &Span{math.Exp(diff), math.Exp(diff - half), math.Exp(diff + half)}
 }

@@ -18,19 +18,11 @@ type lineup struct {
 // rest in order.
 func confirmable(m *model) lineup {
 	all := slices.DeleteFunc(m.standings(), func(st standing) bool { return m.isBase(st.trial.Config) || m.failedGuard(st.trial.Config) })
-	measured := func(st standing) float64 {
-		if !st.score.keepsAs(all[0].score) {
-			return math.Inf(-1)
-		}
-		if ratio := m.ratio(st.trial.Config, st.trial.Share); ratio != nil {
-			return ratio.Value
-		}
-		return math.Inf(-1)
-	}
-	best := 0
-	for i := range all {
-		if measured(all[i]) > measured(all[best]) {
-			best = i
+	best, most := 0, math.Inf(-1)
+	for i, st := range all {
+		gain := meanLog(m.launches(st.trial.Config, st.trial.Share)) - m.reference(st.trial.Share)
+		if st.score.keepsAs(all[0].score) && gain > most {
+			best, most = i, gain
 		}
 	}
 	if best > 1 {
@@ -91,7 +83,8 @@ func (l lineup) isSure() bool {
 	looks := min(max(fewest, l.left()/2), mostRounds*fewest)
 	level := stat.SequentialConfidence(fewest, looks, fewest, 1-(1-Confidence)/2)
 	noise := l.launchSpread()
-	return l.toShow(&l.all[0]) >= stat.HalfWidth(unsureSpread*noise, len(l.model.launches(l.baseConfig(), 0)), level)+stat.NormalQuantile(surePower)*noise
+	above := l.toShow(&l.all[0]) - stat.NormalQuantile(surePower)*noise
+	return above >= 0 && above >= stat.HalfWidth(unsureSpread*noise, len(l.model.launches(l.baseConfig(), 0)), level)
 }
 
 // launches are what the confirmation takes at least: the rounds of a pair; of a gain that is sure two
