@@ -106,7 +106,7 @@ tune-science:
 
 # Pages in a real browser: three widths, light and dark, with JavaScript and without, and axe-core.
 # PICTURES=DIR keeps a picture of each.
-BROWSER ?= $(shell command -v chromium || command -v google-chrome)
+BROWSER ?= $(shell command -v chromium-headless-shell || command -v chromium || command -v google-chrome)
 
 pages:
 	PERFLAB_BROWSER=$(BROWSER) $(GO) test ./cmd/perflab -count 1 -run 'TestPages$$' -v -timeout 30m
