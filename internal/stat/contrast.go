@@ -172,6 +172,25 @@ func (c Contrast) Below(x float64) float64 {
 	return below
 }
 
+// Promise is the chance that more than what matters is shown by the last of all rounds, of which some are made, as things stand:
+// what is added is like what there is.
+func (c Contrast) Promise(made, all int, confidence, matters float64) float64 {
+	switch {
+	case c.SE == 0 && c.Diff > matters:
+		return 1
+	case c.SE == 0 || made >= all:
+		return 0
+	}
+	share := float64(made) / float64(all)
+	half := StudentQuantile((1+confidence)/2, c.DF+2*float64(all-made)) * c.SE * math.Sqrt(share)
+	short := (max(half, matters) - c.Diff) / (c.SE * math.Sqrt(1-share))
+	tail := StudentTail(short, c.DF) / 2
+	if short < 0 {
+		return 1 - tail
+	}
+	return tail
+}
+
 // At is the interval at another confidence. To have the comparisons of a family
 // corrected as Holm corrects their P, give the one at place i of n, ascending by
 // P from 0, the confidence 1 - alpha/(n-i).

@@ -488,6 +488,28 @@ func TestSequentialConfidence(t *testing.T) {
 	}
 }
 
+// TestPromise: what further rounds may show grows with the difference, is sure or in vain where nothing scatters, and none are
+// left at the end.
+func TestPromise(t *testing.T) {
+	last := 0.0
+	for _, diff := range []float64{-0.05, 0, 0.02, 0.05, 0.2} {
+		p := Contrast{Diff: diff, SE: 0.02, DF: 4}.Promise(3, 6, 0.975, 0.01)
+		if p <= last || p >= 1 {
+			t.Errorf("a difference of %v is shown with the chance %v, after %v of a smaller one", diff, p, last)
+		}
+		last = p
+	}
+	for _, c := range []struct {
+		of   Contrast
+		made int
+		want float64
+	}{{Contrast{Diff: 0.02}, 3, 1}, {Contrast{Diff: 0.005}, 3, 0}, {Contrast{Diff: 0.2, SE: 0.02, DF: 4}, 6, 0}} {
+		if got := c.of.Promise(c.made, 6, 0.975, 0.01); got != c.want {
+			t.Errorf("%+v after %d of 6 rounds: %v, want %v", c.of, c.made, got, c.want)
+		}
+	}
+}
+
 // TestDetectable: four tests in five show the least detectable effect, nearly.
 func TestDetectable(t *testing.T) {
 	t.Parallel()

@@ -12,8 +12,10 @@ package stat
 
 import (
 	"hash/fnv"
+	"maps"
 	"math"
 	"math/rand/v2"
+	"slices"
 )
 
 // Stream returns the random stream named purpose of a seed. Each purpose has
@@ -65,6 +67,20 @@ func StdDev(x []float64) float64 {
 		squares.Add((v - m) * (v - m))
 	}
 	return math.Sqrt(squares.Sum() / float64(len(x)))
+}
+
+// Pooled returns the sum of the squares by which values lie from the mean of their group, its degrees of freedom, and of
+// how many values it is: those of groups of more than one. Groups are added in the order of their names.
+func Pooled(groups map[string][]float64) (squares, free float64, n int) {
+	for _, k := range slices.Sorted(maps.Keys(groups)) {
+		if g := groups[k]; len(g) > 1 {
+			sd := StdDev(g)
+			squares += sd * sd * float64(len(g))
+			free += float64(len(g) - 1)
+			n += len(g)
+		}
+	}
+	return squares, free, n
 }
 
 // Quantile returns the q-quantile (0..1) of ascending values by linear

@@ -44,6 +44,14 @@ func TestStdDev(t *testing.T) {
 	}
 }
 
+// TestPooled: squares lie about the mean of each group, and a group of one says nothing of the spread.
+func TestPooled(t *testing.T) {
+	squares, free, n := Pooled(map[string][]float64{"pair": {1, 3}, "three": {5, 5, 8}, "one": {100}})
+	if math.Abs(squares-(2+6)) > 1e-12 || free != 1+2 || n != 5 {
+		t.Errorf("squares %v with %v degrees of freedom of %d values, want 8, 3 and 5", squares, free, n)
+	}
+}
+
 func TestSumDoesNotDependOnOrder(t *testing.T) {
 	if got := Sum([]float64{1, 1e100, 1, -1e100}); got != 2 {
 		t.Errorf("Sum = %v, want 2", got)

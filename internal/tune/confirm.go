@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"perflab/internal/stat"
+	"perflab/internal/tune/surrogate"
 )
 
 // confirmation is what only launches with fresh seeds decide: the best of the search
@@ -39,6 +40,11 @@ type finalist struct {
 
 func newFinalist(name string, origin lineage, config Config) *finalist {
 	return &finalist{name: name, origin: origin, config: config, rounds: map[int]*trial{}, more: map[int]*trial{}}
+}
+
+// finalistOf is what was launched in the search as a finalist, from the round after so many on.
+func finalistOf(t *trial, began int) *finalist {
+	return &finalist{name: t.name, origin: t.origin, config: t.Config, began: began, rounds: map[int]*trial{}, more: map[int]*trial{}}
 }
 
 // label is the finalist's in a proposal: the baseline has the one it has elsewhere.
@@ -99,6 +105,8 @@ const (
 	// rivalry is the chance to be better by half of what matters from which on a second
 	// configuration is worth its launches.
 	rivalry = 0.2
+	// likelier is that chance from which on another takes the place of what is confirmed.
+	likelier = 0.5
 	// futile is the chance to be shown better by the last round below which no
 	// further round is for it.
 	futile = 0.05
@@ -123,6 +131,7 @@ func (s *raceState) confirm() {
 	s.confirmOn()
 	for k.rounds < k.most {
 		s.replace(k)
+		s.reconsider(k)
 		racing := k.racing()
 		if len(racing) < 2 || k.based() && k.baseline().out || k.rounds >= k.least && s.left() < len(racing) {
 			break
@@ -143,9 +152,8 @@ func (s *raceState) confirm() {
 // it is looked at: less is known of it than of the baseline, which the search launched more often, and
 // no other use has a launch alone.
 func (s *raceState) launchOdd(k *confirmation) {
-	racing := k.racing()
-	others := slices.DeleteFunc(slices.Clone(racing), func(f *finalist) bool { return f == k.baseline() })
-	if k.rounds >= k.least && s.left() == 1 && len(others) > 0 && len(others) < len(racing) {
+	others := k.challengers()
+	if k.rounds >= k.least && s.left() == 1 && len(others) > 0 && len(others) < len(k.racing()) {
 		s.launchRounds([]*finalist{k.ahead(others)}, ConfirmStage, k.rounds+1, k.rounds+1, func(int) bool { return false })
 	}
 }
@@ -165,7 +173,7 @@ func (s *raceState) plan() *confirmation {
 		if len(k.finalists) >= 2 && (len(k.finalists) == 3 || k.based() && !line.rivals(st) || (len(k.finalists)+1)*k.least+lost > left) {
 			break
 		}
-		k.finalists = append(k.finalists, newFinalist(st.trial.name, st.trial.origin, st.trial.Config))
+		k.finalists = append(k.finalists, finalistOf(st.trial, k.rounds))
 	}
 	spare := left - len(k.finalists)*k.least // for a pair: of three one falls behind
 	k.most = min(k.least+max(0, spare/2), mostRounds*k.least)
@@ -179,11 +187,29 @@ func (s *raceState) replace(k *confirmation) {
 	}
 	for _, st := range confirmable(s.model).all {
 		if k.find(st.trial.Config) == nil && s.left() >= 2*fewest {
-			f := newFinalist(st.trial.name, st.trial.origin, st.trial.Config)
-			f.began = k.rounds
-			k.finalists = append(k.finalists, f)
+			k.finalists = append(k.finalists, finalistOf(st.trial, k.rounds))
 			return
 		}
+	}
+}
+
+// reconsider puts another in the place of what is confirmed alone, where it is probably better by all that was launched:
+// what led by luck has none in the confirmation, whose launches tell of the noise too.
+func (s *raceState) reconsider(k *confirmation) {
+	racing := k.challengers()
+	if !k.based() || len(racing) != 1 || len(racing[0].rounds) == 0 || s.left() <= fewest {
+		return
+	}
+	var next *standing
+	best, against := likelier, surrogate.New(s.measurements(func(*trial) bool { return true }), s.choices).Against(s.point(racing[0].config))
+	for _, st := range confirmable(s.model).all {
+		if ahead := against.Ahead(s.point(st.trial.Config), math.Log1p(k.objective.MinGain)/2); ahead > best && k.find(st.trial.Config) == nil && st.score.keepsAs(k.score(racing[0])) {
+			next, best = &st, ahead
+		}
+	}
+	if next != nil {
+		racing[0].out = true
+		k.finalists = append(k.finalists, finalistOf(next.trial, k.rounds))
 	}
 }
 
@@ -249,10 +275,15 @@ func (k *confirmation) racing() []*finalist {
 	return slices.DeleteFunc(slices.Clone(k.finalists), func(f *finalist) bool { return f.out })
 }
 
+// challengers are those of them beside the baseline.
+func (k *confirmation) challengers() []*finalist {
+	return slices.DeleteFunc(k.racing(), func(f *finalist) bool { return f == k.baseline() })
+}
+
 // dropBehind drops of two the one that is behind, once it is not likely any more to be
 // the better one by what matters.
 func (k *confirmation) dropBehind() {
-	racing := slices.DeleteFunc(k.racing(), func(f *finalist) bool { return f == k.baseline() })
+	racing := k.challengers()
 	if !k.based() || len(racing) != 2 {
 		return
 	}
@@ -278,7 +309,7 @@ func (k *confirmation) dropBehind() {
 // decided reports whether a further round is for nothing: the one that leads is
 // shown to be better, or none may still be.
 func (k *confirmation) decided() bool {
-	racing := slices.DeleteFunc(k.racing(), func(f *finalist) bool { return f == k.baseline() })
+	racing := k.challengers()
 	if len(racing) == 0 || slices.ContainsFunc(racing, func(f *finalist) bool { return k.rounds-f.began < k.least }) {
 		return false
 	}
@@ -318,7 +349,7 @@ func (k *confirmation) promising(f *finalist) bool {
 	if len(f.rounds) < fewest || len(base.rounds) < fewest {
 		return true
 	}
-	if d, err := k.contrast(f, base, k.objectiveOn(""), k.level(k.family(), k.rounds)); err != nil || k.chance(d, k.family(), math.Log1p(k.objective.MinGain)) >= futile {
+	if d, err := k.contrast(f, base, k.objectiveOn(""), k.level(k.family(), k.rounds)); err != nil || d.Promise(k.rounds, k.most, k.level(k.family(), k.most), math.Log1p(k.objective.MinGain)) >= futile {
 		return true
 	}
 	bounds := k.finalBounds()
@@ -328,7 +359,7 @@ func (k *confirmation) promising(f *finalist) bool {
 			return false
 		}
 		d, err := k.contrast(f, base, towards(b, f, base), k.level(k.boundFamily(), k.rounds))
-		return err != nil || k.chance(d, k.boundFamily(), 0) >= futile
+		return err != nil || d.Promise(k.rounds, k.most, k.level(k.boundFamily(), k.most), 0) >= futile
 	})
 }
 
@@ -342,25 +373,6 @@ func (k *confirmation) neverMeets(f, other *finalist) bool {
 	return slices.ContainsFunc(k.finalBounds().SLOs, func(b Bound) bool {
 		return b.Holds(theirs) && !slices.ContainsFunc(f.trials(), func(t *trial) bool { return b.Holds(t.merged) })
 	})
-}
-
-// chance is that of a difference to be shown by the last round, and to be more than
-// what matters then, as things stand: what is added is like what there is.
-func (k *confirmation) chance(d stat.Contrast, family int, matters float64) float64 {
-	made, all := float64(k.rounds), float64(k.most)
-	switch {
-	case d.SE == 0 && d.Diff > matters:
-		return 1
-	case d.SE == 0 || made >= all:
-		return 0
-	}
-	half := stat.StudentQuantile((1+k.level(family, k.most))/2, d.DF+2*(all-made)) * d.SE * math.Sqrt(made/all)
-	short := (max(half, matters) - d.Diff) / (d.SE * math.Sqrt(1-made/all))
-	tail := stat.StudentTail(short, d.DF) / 2
-	if short < 0 {
-		return 1 - tail
-	}
-	return tail
 }
 
 // level is the confidence at which one of a family of comparisons is looked at after
@@ -556,8 +568,10 @@ func (k *confirmation) preferred(a, b *finalist) bool {
 		return k.bounds.prefer(x, y)
 	}
 	d, err := k.compareAlone(a, b)
-	if err != nil {
-		return false
+	if base := k.baseline(); err != nil && base != nil { // no round has both
+		x, _ := k.compareAll(a, base)
+		y, _ := k.compareAll(b, base)
+		d.Ratio.Value = x.Ratio.Value / y.Ratio.Value
 	}
 	switch matters := 1 + k.objective.MinGain/2; {
 	case d.Ratio.Value > matters:

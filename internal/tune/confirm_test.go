@@ -287,6 +287,32 @@ func TestConfirmationReplaces(t *testing.T) {
 	}
 }
 
+// TestConfirmationReconsiders: what led by luck gives way to what is better by all that was launched, as soon as launches of
+// the confirmation say so, and the gain of that is shown.
+func TestConfirmationReconsiders(t *testing.T) {
+	a, err := NewRace(duel{world(1), 3}.space(), nil, raceSpace(), up, Budget{Trials: 14}, RaceOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, again := trialOf{gain: 0.3, noise: 0.01}, map[string]int{}
+	asked, r := playRace(t, a, func(ctx context.Context, p Proposal) (Observation, error) {
+		o, err := c.evaluate(1)(ctx, p)
+		if p.Pass > 0 {
+			again[p.Config["arm"]]++
+		}
+		if p.Config["arm"] == "1" {
+			if o.Figures["w"]["m"] *= 0.9; p.Pass == 0 {
+				o.Figures["w"]["m"] *= 1.3
+			}
+		}
+		return o, err
+	})
+	arm := asked[r.Winner-1].Config["arm"]
+	if r.Winner == r.Baseline || arm == "1" || !(r.Interval.Low > 0) || again["1"] == 0 || again["1"] >= again[arm] {
+		t.Errorf("arm %q, launched %v in the confirmation: %+v", arm, again, r.Verdict)
+	}
+}
+
 // TestRaceMakesGoodForALostBaseline: with few launches too, one that is lost is not the
 // end of the study.
 func TestRaceMakesGoodForALostBaseline(t *testing.T) {

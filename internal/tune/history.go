@@ -158,7 +158,6 @@ const (
 // there are some it is taken to be priorSpread, which weighs as much as
 // priorLaunches more.
 func (h *history) spread() (sd float64, df float64, n int) {
-	sum, free := priorSpread*priorSpread*priorLaunches, priorLaunches
 	groups := map[string][]float64{}
 	for _, t := range h.trials {
 		if t.Pass == 0 && t.measured() {
@@ -166,16 +165,9 @@ func (h *history) spread() (sd float64, df float64, n int) {
 			groups[k] = append(groups[k], t.log)
 		}
 	}
-	for _, k := range slices.Sorted(maps.Keys(groups)) {
-		if g := groups[k]; len(g) > 1 {
-			sd := stat.StdDev(g)
-			sum += sd * sd * float64(len(g)-1)
-			free += float64(len(g) - 1)
-			n += len(g)
-		}
-	}
-	free = max(priorLaunches, free-float64(h.levelled()))
-	return math.Sqrt(sum / free), free, n
+	squares, free, n := stat.Pooled(groups)
+	df = priorLaunches + max(0, free-float64(h.levelled()))
+	return math.Sqrt((squares + priorSpread*priorSpread*priorLaunches) / df), df, n
 }
 
 // repeated is the noise between equal launches of the search, without the prior,
@@ -190,17 +182,14 @@ func (m *model) repeated() (sd float64, n int) {
 
 // within is the standard error of one run, by its own intervals; 0 for not known.
 func (h *history) within() float64 {
-	sum, n := 0.0, 0
+	sum, n := 0.0, 0.0
 	for _, t := range h.trials {
 		if w := t.end.Within[h.space.Primary]; w > 0 && t.measured() {
 			sum += w * w
 			n++
 		}
 	}
-	if n == 0 {
-		return 0
-	}
-	return math.Sqrt(sum / float64(n))
+	return math.Sqrt(sum / max(1, n))
 }
 
 // standardError is that of a log ratio of so many launches.

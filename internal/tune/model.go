@@ -249,18 +249,7 @@ func (m *model) fit() *surrogate.Model {
 	}
 	m.blamed = m.faults()
 	m.assume()
-	within := m.within()
-	var points []surrogate.Point
-	for _, t := range m.trials {
-		ref := m.reference(t.Share)
-		if t.Pass != 0 || !t.measured() || math.IsNaN(ref) {
-			continue
-		}
-		p := m.point(t.Config)
-		p.Y, p.Noise = t.log-ref, within*within
-		points = append(points, p)
-	}
-	points = append(points, m.earlier()...)
+	points := m.measurements(func(t *trial) bool { return t.Pass == 0 })
 	m.fitted = surrogate.New(points, m.choices)
 	if m.underWay() == 0 {
 		return m.fitted
@@ -276,6 +265,22 @@ func (m *model) fit() *surrogate.Model {
 	}
 	m.fitted = surrogate.New(points, m.choices)
 	return m.fitted
+}
+
+// measurements are those of some launches, and of earlier studies: what the surrogate goes by.
+func (m *model) measurements(of func(*trial) bool) []surrogate.Point {
+	within := m.within()
+	var points []surrogate.Point
+	for _, t := range m.trials {
+		ref := m.reference(t.Share)
+		if !of(t) || !t.measured() || math.IsNaN(ref) {
+			continue
+		}
+		p := m.point(t.Config)
+		p.Y, p.Noise = t.log-ref, within*within
+		points = append(points, p)
+	}
+	return append(points, m.earlier()...)
 }
 
 // earlier are the measurements of earlier studies as far as this one's metric is among
@@ -410,15 +415,11 @@ func (m *model) worse(t *trial) *Finding {
 	if s := m.scoreOf(t); s.class == missing && s.miss > sureMiss && lead.score.class == meeting {
 		return &Finding{Kind: MissesSurely, Cause: m.note(t)}
 	}
-	mine, theirs := m.ratio(t.Config, t.Share), m.ratio(lead.trial.Config, t.Share)
-	if mine == nil || theirs == nil {
-		return nil
-	}
 	// Of both against each other, not each against the baseline.
 	sd, df, _ := m.spread()
 	a, b := m.launches(t.Config, t.Share), m.launches(lead.trial.Config, t.Share)
 	half := stat.StudentQuantile(0.975, df) * m.standardError(sd, len(a), len(b))
-	if diff := math.Log(mine.Value / theirs.Value); diff+half < 0 {
+	if diff := meanLog(a) - meanLog(b); diff+half < 0 {
 		return &Finding{Kind: ShownWorse, Against: lead.trial.name, Value: new(math.Exp(diff + half))}
 	}
 	return nil
