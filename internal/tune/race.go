@@ -22,8 +22,8 @@ import (
 //     candidate, a small change of what leads, or a combination of what is thought good.
 //  4. What leads and the baseline are launched again, interleaved, each round with seeds
 //     of its own, until a gain is shown or none is to be expected any more; a second
-//     configuration only where it may be the better one. The interval holds at whatever
-//     round this stops. Only these launches decide.
+//     configuration only where it may be the better one, and another in its place where it
+//     probably is. The interval holds at whatever round this stops. Only these launches decide.
 //  5. The settings of the winner that likely bring nothing are left out together. What is
 //     left is launched as a finalist is, and recommended only if it is no worse; else
 //     halves of them are tried, and then other settings one by one.
