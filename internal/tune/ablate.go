@@ -113,7 +113,7 @@ func (s *raceState) leaveOut(k *confirmation, group []*ablation) bool {
 	}
 	if f == nil {
 		from := k.pick.origin.with(without)
-		f = newFinalist(from.String(), from, config)
+		f = newFinalist(from.String(), from, config, 0)
 		k.reduced = append(k.reduced, f)
 	}
 	why := s.launchReduced(k, f)
@@ -245,7 +245,7 @@ func (s *raceState) runHoldOuts(k *confirmation) {
 			s.begin(HoldOutStage)
 		}
 		round := k.rounds + 1 + n
-		of := []*finalist{newFinalist(base.name, base.origin, base.config), newFinalist(k.pick.name, k.pick.origin, k.pick.config)}
+		of := []*finalist{newFinalist(base.name, base.origin, base.config, 0), newFinalist(k.pick.name, k.pick.origin, k.pick.config, 0)}
 		s.launchRounds(of, HoldOutStage, round, round, func(int) bool { return true })
 		for i, f := range of {
 			if t := f.rounds[round]; t != nil {

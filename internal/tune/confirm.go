@@ -38,13 +38,8 @@ type finalist struct {
 	unfit  *Finding       // of a reduced command: why it does not take the winner's place
 }
 
-func newFinalist(name string, origin lineage, config Config) *finalist {
-	return &finalist{name: name, origin: origin, config: config, rounds: map[int]*trial{}, more: map[int]*trial{}}
-}
-
-// finalistOf is what was launched in the search as a finalist, from the round after so many on.
-func finalistOf(t *trial, began int) *finalist {
-	return &finalist{name: t.name, origin: t.origin, config: t.Config, began: began, rounds: map[int]*trial{}, more: map[int]*trial{}}
+func newFinalist(name string, origin lineage, config Config, began int) *finalist {
+	return &finalist{name: name, origin: origin, config: config, began: began, rounds: map[int]*trial{}, more: map[int]*trial{}}
 }
 
 // label is the finalist's in a proposal: the baseline has the one it has elsewhere.
@@ -163,7 +158,7 @@ func (s *raceState) launchOdd(k *confirmation) {
 func (s *raceState) plan() *confirmation {
 	k := &confirmation{model: s.model, least: s.options.Rounds}
 	if s.based() {
-		k.finalists = append(k.finalists, newFinalist(theBaseline.candidate, theBaseline, s.baseConfig()))
+		k.finalists = append(k.finalists, newFinalist(theBaseline.candidate, theBaseline, s.baseConfig(), 0))
 	}
 	line, left, lost := confirmable(s.model), s.left(), 0
 	if line.sure {
@@ -173,7 +168,7 @@ func (s *raceState) plan() *confirmation {
 		if len(k.finalists) >= 2 && (len(k.finalists) == 3 || k.based() && !line.rivals(st) || (len(k.finalists)+1)*k.least+lost > left) {
 			break
 		}
-		k.finalists = append(k.finalists, finalistOf(st.trial, k.rounds))
+		k.finalists = append(k.finalists, newFinalist(st.trial.name, st.trial.origin, st.trial.Config, k.rounds))
 	}
 	spare := left - len(k.finalists)*k.least // for a pair: of three one falls behind
 	k.most = min(k.least+max(0, spare/2), mostRounds*k.least)
@@ -187,7 +182,7 @@ func (s *raceState) replace(k *confirmation) {
 	}
 	for _, st := range confirmable(s.model).all {
 		if k.find(st.trial.Config) == nil && s.left() >= 2*fewest {
-			k.finalists = append(k.finalists, finalistOf(st.trial, k.rounds))
+			k.finalists = append(k.finalists, newFinalist(st.trial.name, st.trial.origin, st.trial.Config, k.rounds))
 			return
 		}
 	}
@@ -200,16 +195,20 @@ func (s *raceState) reconsider(k *confirmation) {
 	if !k.based() || len(racing) != 1 || len(racing[0].rounds) == 0 || s.left() <= fewest {
 		return
 	}
-	var next *standing
-	best, against := likelier, surrogate.New(s.measurements(func(*trial) bool { return true }), s.choices).Against(s.point(racing[0].config))
+	lead, next, best := racing[0], (*trial)(nil), likelier
+	score, half := k.score(lead), math.Log1p(k.objective.MinGain)/2
+	against := surrogate.New(s.measurements(func(*trial) bool { return true }), s.choices).Against(s.point(lead.config))
 	for _, st := range confirmable(s.model).all {
-		if ahead := against.Ahead(s.point(st.trial.Config), math.Log1p(k.objective.MinGain)/2); ahead > best && k.find(st.trial.Config) == nil && st.score.keepsAs(k.score(racing[0])) {
-			next, best = &st, ahead
+		if k.find(st.trial.Config) != nil || !st.score.keepsAs(score) {
+			continue
+		}
+		if ahead := against.Ahead(s.point(st.trial.Config), half); ahead > best {
+			next, best = st.trial, ahead
 		}
 	}
 	if next != nil {
-		racing[0].out = true
-		k.finalists = append(k.finalists, finalistOf(next.trial, k.rounds))
+		lead.out = true
+		k.finalists = append(k.finalists, newFinalist(next.name, next.origin, next.Config, k.rounds))
 	}
 }
 
