@@ -59,7 +59,7 @@ func TestMain(m *testing.M) {
 		standIn(name)
 		return
 	}
-	voidRetries = 10
+	voidRetries = 40
 	_ = flag.Set("test.parallel", strconv.Itoa(max(4, runtime.GOMAXPROCS(0)))) // they wait for most of their time
 	flag.Parse()
 	if good == "" {
