@@ -149,7 +149,7 @@ func commonShare(obs []Observation, held []Residual) float64 {
 // otherStudies is the quantile of errors of several studies that holds nine in ten of
 // another one's: studies differ more from each other than their blocks do. Found by leaving
 // out each study in turn.
-const otherStudies = 0.92
+const otherStudies = 0.91
 
 // biasAndSpread are the median of x and what nine in ten lie within of it. Errors of several
 // studies have no bias that another one would have: what they lean to counts as spread.
