@@ -31,9 +31,9 @@ func TestPublishedStudies(t *testing.T) {
 		same  bool
 		found string // of what is recommended
 	}{
-		{"qwen3-32b-h100", false, "vLLM, FP8"}, // of its newest version; under all requests SGLang FP8
+		{"qwen3-32b-h100", false, "SGLang FP8"},
 		{"qwen3-235b-a100", false, "vLLM, FP8, tp 1 dp 8 with EP"},
-		{"qwen3.5-35b-h200-latency", false, "FP8 with MTP, 1 token + speculation mtp:5 + max_cudagraph_capture_size 1024"},
+		{"qwen3.5-35b-h200-latency", false, "FP8 with MTP, 1 token + speculation mtp:3 + max_cudagraph_capture_size 1024"},
 		{"spark-models", true, "GPT-OSS-20B"},
 		{"spark-gpt-oss", false, "vLLM, tp 1 dp 4 with EP"},
 	} {

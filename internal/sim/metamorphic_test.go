@@ -155,7 +155,7 @@ func TestMoreMemory(t *testing.T) {
 
 // TestFasterDevices, exactly: of requests that are there at once every token
 // comes earlier or at the same time, since the order of steps does not depend
-// on their length. With later arrivals it does, and the end may be 2 % later. On
+// on their length. With later arrivals it does, and the end may be 3 % later. On
 // several replicas such requests go otherwise, and a bad draw costs 15 %.
 func TestFasterDevices(t *testing.T) {
 	changes := map[string]func(*engine.Config){
@@ -185,7 +185,7 @@ func TestFasterDevices(t *testing.T) {
 				t.Errorf("%s: a better %s changes nothing", c.name, what)
 			}
 			fast = finish(t, better, 1, c.jobs, ReplayOptions{KVTokens: c.kv})
-			if fast.end > open.end*102/100 {
+			if fast.end > open.end*103/100 {
 				t.Errorf("%s: with a better %s the open loop takes %v instead of %v", c.name, what, fast.end, open.end)
 			}
 		}
