@@ -155,8 +155,8 @@ func TestMoreMemory(t *testing.T) {
 
 // TestFasterDevices, exactly: of requests that are there at once every token
 // comes earlier or at the same time, since the order of steps does not depend
-// on their length. With later arrivals it does, and the end may be 3 % later. On
-// several replicas such requests go otherwise, and a bad draw costs 15 %.
+// on their length. With later arrivals it does, and the end may be 2 % later
+// (launches left out, as in TestMoreMemory). On several replicas such requests go otherwise, and a bad draw costs 15 %.
 func TestFasterDevices(t *testing.T) {
 	changes := map[string]func(*engine.Config){
 		"bandwidth":      func(c *engine.Config) { c.GPU.BandwidthGBs *= 1.5 },
@@ -169,7 +169,9 @@ func TestFasterDevices(t *testing.T) {
 		whole.Serial = false // one by one they are not there at once
 		jobs := atOnce(c.jobs)
 		base := finish(t, whole, 2, jobs, ReplayOptions{KVTokens: c.kv})
-		open := finish(t, whole, 1, c.jobs, ReplayOptions{KVTokens: c.kv})
+		paced := whole
+		paced.PromptGraphs = 1 << 20
+		open := finish(t, paced, 1, c.jobs, ReplayOptions{KVTokens: c.kv})
 		for what, change := range changes {
 			better := whole
 			change(&better)
@@ -184,8 +186,9 @@ func TestFasterDevices(t *testing.T) {
 			if fast.end == base.end && (c.cfg.TP > 1 || !strings.HasPrefix(what, "link")) {
 				t.Errorf("%s: a better %s changes nothing", c.name, what)
 			}
+			better.PromptGraphs = paced.PromptGraphs
 			fast = finish(t, better, 1, c.jobs, ReplayOptions{KVTokens: c.kv})
-			if fast.end > open.end*103/100 {
+			if fast.end > open.end*102/100 {
 				t.Errorf("%s: with a better %s the open loop takes %v instead of %v", c.name, what, fast.end, open.end)
 			}
 		}
