@@ -134,7 +134,7 @@ func (p *problem) score(x []float64, obs []Observation, seen []Envelope) ([]Resi
 	}
 	out := make([][]Residual, len(obs))
 	errs := make([]error, len(obs))
-	p.options.Each(len(obs), func(i int) {
+	p.options.Each.Do(len(obs), func(i int) {
 		b := &obs[i]
 		out[i], errs[i] = Score(obs[i:i+1], constants[b.Study], p.options.Seed)
 		for k := range out[i] {

@@ -25,7 +25,7 @@ const (
 // Hinges are the constants whose uncertainty moves a figure most.
 func (c *Calibration) Hinges(q Question, metric string) ([]Hinge, error) {
 	q = q.complete()
-	p, err := c.linear([]Observation{{ID: "question", Config: q.Config, Replicas: q.Replicas, Load: q.Load, Study: newSite}}, FitOptions{Seed: q.Seed})
+	p, err := c.linear([]Observation{{ID: "question", Config: q.Config, Replicas: q.Replicas, Load: q.Load, Study: newSite}}, FitOptions{Seed: q.Seed, Each: q.Each})
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ func (c *Calibration) linear(obs []Observation, o FitOptions) (*problem, error) 
 	o.Base = base
 	o = o.complete()
 	errs := make([]error, len(obs))
-	o.Each(len(obs), func(i int) {
+	o.Each.Do(len(obs), func(i int) {
 		b := &obs[i]
 		b.Figures, _, errs[i] = figures(b.Config, b.Replicas, b.Load, base, o.Seed)
 	})

@@ -1,8 +1,46 @@
 package calib
 
 import (
+	"reflect"
 	"testing"
 )
+
+// TestEach: a question has the same answer whoever does its work, and one whose work is left
+// out ends without a word.
+func TestEach(t *testing.T) {
+	c, err := Shipped()
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := Question{
+		Config: resolved(t, "vllm serve Qwen/Qwen3-14B", "l40s", 1), Draws: 4,
+		Load: Load{Requests: 40, Input: Lengths{Mean: 400}, Output: Lengths{Mean: 20}},
+	}
+	type answers struct {
+		Prediction
+		hinges []Hinge
+		plan   Plan
+	}
+	ask := func(e Each) (a answers) {
+		t.Helper()
+		q.Each = e
+		errs := make([]error, 3)
+		a.Prediction, errs[0] = c.Predict(q)
+		a.hinges, errs[1] = c.Hinges(q, Throughput)
+		a.plan, errs[2] = c.Plan(q.Config, 1, FitOptions{Each: e})
+		for _, err := range errs {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		return a
+	}
+	one, two := ask(nil), ask(onTwo)
+	if len(one.hinges) == 0 || len(one.plan.Steps) == 0 || !reflect.DeepEqual(one, two) {
+		t.Errorf("alone %+v, on two cores %+v", one, two)
+	}
+	ask(func(int, func(int)) {})
+}
 
 // TestHinges: a burst of long prompts hangs on the arithmetic, single short requests do
 // not; no more than three constants are named, the one that moves most first.

@@ -19,6 +19,7 @@ type Question struct {
 	Options  result.Options // percentiles and bounds of the figures
 	Seed     uint64
 	Draws    int // of constants and loads, for the ranges; 0: 12, negative: none
+	Each     Each
 }
 
 // complete has the defaults of what is left open.
@@ -84,23 +85,19 @@ func (a *predictor) replay(k *sim.Constants) (replayedRun, error) {
 // drawn replays other draws of the load. On a device without runs the constants are drawn
 // too; elsewhere held-out errors have in them what constants are uncertain by.
 func (a *predictor) drawn() ([]map[string]float64, error) {
-	var out []map[string]float64
-	for i := range max(0, a.Draws) {
+	out := make([]map[string]float64, max(0, a.Draws))
+	errs := make([]error, len(out))
+	a.Each.Do(len(out), func(i int) {
 		seed := stat.Stream(a.Seed, fmt.Sprintf("draw %d", i)).Uint64()
 		k := a.constants
 		if a.novelty == NewDevice || a.novelty == nothingFound {
-			var err error
-			if k, err = drawConstants(k, a.Config, seed); err != nil {
-				return nil, err
+			if k, errs[i] = drawConstants(k, a.Config, seed); errs[i] != nil {
+				return
 			}
 		}
-		f, _, err := figures(a.Config, a.Replicas, a.Load.redraw(seed), k, seed)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, f)
-	}
-	return out, nil
+		out[i], _, errs[i] = figures(a.Config, a.Replicas, a.Load.redraw(seed), k, seed)
+	})
+	return out, cmp.Or(errs...)
 }
 
 // frontEndRate is how many requests a second the front end of a replica lets through: of

@@ -14,9 +14,24 @@ import (
 
 // FitOptions are how a fit is made.
 type FitOptions struct {
-	Base *sim.Constants              // priors; nil: sim.Priors()
-	Seed uint64                      // of drawn lengths
-	Each func(n int, do func(i int)) // runs do for 0..n-1, perhaps at once; nil: one after another
+	Base *sim.Constants // priors; nil: sim.Priors()
+	Seed uint64         // of drawn lengths
+	Each Each
+}
+
+// Each runs do for 0..n-1, perhaps at once; nil: one after another. One that leaves out what
+// nobody waits for any more spoils the answer, and nothing else.
+type Each func(n int, do func(i int))
+
+// Do runs do for 0..n-1.
+func (e Each) Do(n int, do func(i int)) {
+	if e != nil {
+		e(n, do)
+		return
+	}
+	for i := range n {
+		do(i)
+	}
 }
 
 // noise is how well a figure of a run can be expected to be met, as the standard deviation
@@ -95,13 +110,6 @@ func (r Residual) Off() float64 { return r.Value/r.Measured - 1 }
 // complete fills in what is not said.
 func (o FitOptions) complete() FitOptions {
 	o.Base = cmp.Or(o.Base, sim.Priors())
-	if o.Each == nil {
-		o.Each = func(n int, do func(int)) {
-			for i := range n {
-				do(i)
-			}
-		}
-	}
 	return o
 }
 
@@ -147,7 +155,7 @@ func newProblem(obs []Observation, o FitOptions) (*problem, error) {
 			}
 		}
 	}
-	at, err := p.predict(make([]float64, len(p.params)), p.all())
+	at, err := p.predict(make([]float64, len(p.params)), p.all(), p.options.Each)
 	if err != nil {
 		return nil, err
 	}
@@ -405,14 +413,14 @@ func (p *problem) constantsAt(x []float64) (map[string]*sim.Constants, error) {
 
 // predict gives the log figures of the rows at x; those of observations that
 // do not count are not numbers.
-func (p *problem) predict(x []float64, use []bool) ([]float64, error) {
+func (p *problem) predict(x []float64, use []bool, each Each) ([]float64, error) {
 	constants, err := p.constantsAt(x)
 	if err != nil {
 		return nil, err
 	}
 	figures := make([]map[string]float64, len(p.obs))
 	errs := make([]error, len(p.obs))
-	p.options.Each(len(p.obs), func(i int) {
+	each.Do(len(p.obs), func(i int) {
 		if b := &p.obs[i]; use[i] {
 			if figures[i], errs[i] = replay(b.Config, b.Replicas, b.Load, constants[b.Study], p.options.Seed); errs[i] != nil {
 				errs[i] = fmt.Errorf("replay %s: %w", b.ID, errs[i])
@@ -433,24 +441,28 @@ func (p *problem) predict(x []float64, use []bool) ([]float64, error) {
 // little from x, where the log figures are at.
 func (p *problem) measureSlopes(x, at []float64) error {
 	p.slopes = make([][]float64, len(p.params))
-	for i := range p.params {
-		use := make([]bool, len(p.obs))
-		for k := range p.obs {
-			use[k] = slices.Contains(p.moved[k], i)
-		}
-		moved := slices.Clone(x)
-		moved[i] += slopeStep
-		y, err := p.predict(moved, use)
-		if err != nil {
-			return err
-		}
-		for k := range y {
-			y[k] = (y[k] - at[k]) / slopeStep
-			if math.IsNaN(y[k]) {
-				y[k] = 0
-			}
-		}
-		p.slopes[i] = y
+	for i := range p.slopes {
+		p.slopes[i] = make([]float64, len(at)) // of work that Each leaves out, as when nobody waits for it any more
 	}
-	return nil
+	errs := make([]error, len(p.params))
+	p.options.Each.Do(len(p.params), func(i int) { p.slopes[i], errs[i] = p.slopesOf(i, x, at) })
+	return cmp.Or(errs...)
+}
+
+// slopesOf are those of one unknown.
+func (p *problem) slopesOf(unknown int, x, at []float64) ([]float64, error) {
+	use := make([]bool, len(p.obs))
+	for k := range p.obs {
+		use[k] = slices.Contains(p.moved[k], unknown)
+	}
+	moved := slices.Clone(x)
+	moved[unknown] += slopeStep
+	y, err := p.predict(moved, use, nil)
+	for k := range y {
+		y[k] = (y[k] - at[k]) / slopeStep
+		if math.IsNaN(y[k]) {
+			y[k] = 0
+		}
+	}
+	return y, err
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 	"time"
 
 	"perflab/internal/engine"
@@ -35,7 +36,10 @@ func figures(cfg engine.Config, replicas int, l Load, k *sim.Constants, seed uin
 		return nil, "", err
 	}
 	var ttft, tpot, e2e mean
-	var itl, ttfts []float64
+	gaps := gapBuffers.Get().(*[]float64)
+	defer gapBuffers.Put(gaps)
+	itl := (*gaps)[:0]
+	var ttfts []float64
 	var tokens, generated, end float64
 	begin := math.Inf(1)
 	for o := range out {
@@ -61,6 +65,7 @@ func figures(cfg engine.Config, replicas int, l Load, k *sim.Constants, seed uin
 		tokens, generated = tokens+float64(o.Prompt+n), generated+float64(n)
 		end = max(end, ms(last.At)/1e3)
 	}
+	*gaps = itl
 	if err := c.Err(); err != nil {
 		return nil, "", err
 	}
@@ -77,6 +82,9 @@ func figures(cfg engine.Config, replicas int, l Load, k *sim.Constants, seed uin
 	}
 	return f, refused, nil
 }
+
+// gapBuffers hold the gaps between the tokens of one replay: a load has some 100,000.
+var gapBuffers = sync.Pool{New: func() any { return new([]float64) }}
 
 // median is that of x, which it reorders: no more of it is sorted than that takes, as
 // there is a gap for each token.

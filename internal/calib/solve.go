@@ -43,7 +43,7 @@ func (p *problem) descend(x, at []float64, use []bool) (best, there []float64, e
 		for i := range next {
 			next[i] += d[i]
 		}
-		figures, err := p.predict(next, use)
+		figures, err := p.predict(next, use, p.options.Each)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -38,8 +38,7 @@ type Question struct {
 	Latency   string   // of the front
 	Objective string   // that rows are ordered by; "": as they were given
 
-	// Each runs do for 0..n-1, perhaps at once; nil: one after another.
-	Each func(n int, do func(i int))
+	Each calib.Each // of the work
 }
 
 // DefaultMetrics are shown where a question names none.
@@ -121,16 +120,17 @@ func (q Question) ask(c *calib.Calibration, deployments []Deployment, loads []Lo
 			answers = append(answers, answer{number: i, load: &loads[k]})
 		}
 	}
-	each := q.Each
-	if each == nil {
-		each = oneByOne
+	each, within := q.Each, calib.Each(nil)
+	if len(answers) == 1 { // its draws are the work
+		each, within = within, each
 	}
-	each(len(answers), func(i int) {
+	each.Do(len(answers), func(i int) {
 		if a := &answers[i]; a.load != nil {
 			d := &deployments[a.number]
 			a.Prediction, a.err = c.Predict(calib.Question{
 				Config: d.config, Replicas: d.replicas, Load: a.load.calib, Options: q.Options, Seed: a.load.spec.Seed,
 				Draws: cmp.Or(q.Draws, -1), // of which 0 means the default
+				Each:  within,
 			})
 		}
 	})
@@ -144,7 +144,7 @@ func (q Question) doubts(c *calib.Calibration, d *Deployment, a *answer, r *Row)
 		metric = calib.MeanE2E
 	}
 	var err error
-	r.Hangs, err = c.Hinges(calib.Question{Config: d.config, Replicas: d.replicas, Load: a.load.calib, Seed: a.load.spec.Seed}, metric)
+	r.Hangs, err = c.Hinges(calib.Question{Config: d.config, Replicas: d.replicas, Load: a.load.calib, Seed: a.load.spec.Seed, Each: q.Each}, metric)
 	if err != nil {
 		return err
 	}
@@ -153,13 +153,6 @@ func (q Question) doubts(c *calib.Calibration, d *Deployment, a *answer, r *Row)
 		r.Measure = &plan.Steps[0]
 	}
 	return err
-}
-
-// oneByOne does work on one core.
-func oneByOne(n int, do func(i int)) {
-	for i := range n {
-		do(i)
-	}
 }
 
 // row turns an answer into facts.

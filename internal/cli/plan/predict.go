@@ -241,12 +241,12 @@ func (f *predictFlags) run(ctx context.Context, env console.Env, fs *pflag.FlagS
 // predict answers the question on every core, and shows how far it is.
 func (f *predictFlags) predict(ctx context.Context, env console.Env, cal *calib.Calibration, deployments []forecast.Deployment, loads []forecast.Load) (table forecast.Table, err error) {
 	var done, all atomic.Int64
-	live := console.StartLive(env, func() string { return fmt.Sprintf("predicting %d of %d", done.Load()+1, all.Load()) }, nil)
+	live := console.StartLive(env, func() string { return fmt.Sprintf("predicting %d of %d", min(done.Load()+1, all.Load()), all.Load()) }, nil)
 	defer live.End()
 	q := forecast.Question{
 		Options: f.options, Draws: f.draws, SLOs: f.bounds, Metrics: f.metrics, Latency: f.latency, Objective: f.objective,
 		Each: func(n int, do func(int)) {
-			all.Store(int64(n))
+			all.Add(int64(n))
 			bench.OnEveryCore(n, func(i int) {
 				if ctx.Err() == nil {
 					do(i)
