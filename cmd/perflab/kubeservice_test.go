@@ -314,7 +314,7 @@ func TestKubernetesServiceLoad(t *testing.T) {
 	study := l.serviceStudy(t, fmt.Sprintf(", kubernetes: {namespace: %s, reach: forward, load: {agents: 2, image: registry.example/perflab:v1, hub: 127.0.0.1, cpu: 100m, memory: 64Mi}}", l.namespace))
 	out, err := "", error(nil)
 	dir := ""
-	for try := range 5 { // on a busy machine an order may come too late to agents
+	for try := range lateStarts {
 		dir = fmt.Sprintf("inside-%d", try)
 		if out, err = l.perflab(t, user, "tune", study, "--out", dir, "--hub", hub); !strings.Contains(out, "the start instant was past") {
 			break
