@@ -33,7 +33,7 @@ type FitOptions struct {
 	Sources []string // what the runs were read from
 	Seed    uint64   // of lengths that are known on average only
 
-	Each func(n int, do func(i int))      // runs do for 0..n-1, perhaps at once; nil: one after another
+	Each calib.Each                       // of the replays
 	Log  func(format string, args ...any) // is told what begins; nil: nobody
 }
 
@@ -91,7 +91,7 @@ func Calibrate(o *Observer, opts FitOptions) (*Fit, error) {
 }
 
 // Correct is a calibration corrected by the observations, which are runs of one site.
-func (o *Observer) Correct(c calib.Calibration, each func(n int, do func(i int))) (calib.Calibration, error) {
+func (o *Observer) Correct(c calib.Calibration, each calib.Each) (calib.Calibration, error) {
 	o.omitAmbiguous()
 	if len(o.Observations) == 0 {
 		return c, fmt.Errorf("correct predictions by runs: %w", ErrNoRuns)

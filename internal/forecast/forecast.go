@@ -122,7 +122,7 @@ func (q Question) ask(c *calib.Calibration, deployments []Deployment, loads []Lo
 	}
 	each, within := q.Each, calib.Each(nil)
 	if len(answers) == 1 { // its draws are the work
-		each, within = within, each
+		each, within = nil, q.Each
 	}
 	each.Do(len(answers), func(i int) {
 		if a := &answers[i]; a.load != nil {

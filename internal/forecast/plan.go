@@ -14,8 +14,7 @@ type PlanQuestion struct {
 	Replicas int    // 0: 1
 	Model    func(name string) (arch.Model, error)
 
-	// Each runs do for 0..n-1, perhaps at once; nil: one after another.
-	Each func(n int, do func(i int))
+	Each calib.Each // of the replays
 }
 
 // Answer is the plan; a *engine.Rejection where the engine would refuse the command.

@@ -24,7 +24,7 @@ type MeasuredRun struct {
 
 // NewSite corrects the shipped calibration by the runs of a site of which something can be
 // learned; it is an error where there is none.
-func NewSite(runs []MeasuredRun, each func(n int, do func(i int))) (*Site, error) {
+func NewSite(runs []MeasuredRun, each calib.Each) (*Site, error) {
 	shipped, err := calib.Shipped()
 	if err != nil {
 		return nil, err
