@@ -59,8 +59,7 @@ func (f *finalist) trials() []*trial {
 	return out
 }
 
-// middle is the launch with the median figure, which stands for a finalist where
-// one launch is shown; 0 for none.
+// middle is the launch with the median figure, which stands for a finalist where one launch is shown; 0 for none.
 func (f *finalist) middle() int {
 	trials := f.trials()
 	if len(trials) == 0 {
@@ -113,9 +112,8 @@ const (
 	Power      = 0.8
 )
 
-// confirm launches the baseline and the best again, a round each with seeds of its
-// own, until a gain is shown, or none is to be expected any more, or the budget ends.
-// Whoever looks after every round may stop by what is seen: see level.
+// confirm launches the baseline and the best again, a round each with seeds of its own, until a gain is shown, or none
+// is to be expected any more, or the budget ends. Whoever looks after every round may stop by what is seen: see level.
 func (s *raceState) confirm() {
 	s.begin(ConfirmStage)
 	k := s.plan()
@@ -143,9 +141,8 @@ func (s *raceState) confirm() {
 	k.pick = k.winner
 }
 
-// launchOdd gives what leads beside the baseline the launch that the last round leaves over, before
-// it is looked at: less is known of it than of the baseline, which the search launched more often, and
-// no other use has a launch alone.
+// launchOdd gives what leads beside the baseline the launch that the last round leaves over, before it is looked at:
+// less is known of it than of the baseline, which the search launched more often, and no other use has a launch alone.
 func (s *raceState) launchOdd(k *confirmation) {
 	others := k.challengers()
 	if k.rounds >= k.least && s.left() == 1 && len(others) > 0 && len(others) < len(k.racing()) {
@@ -189,10 +186,11 @@ func (s *raceState) replace(k *confirmation) {
 }
 
 // reconsider puts another in the place of what is confirmed alone, where it is probably better by all that was launched:
-// what led by luck has none in the confirmation, whose launches tell of the noise too.
+// what led by luck has none in the confirmation, whose launches tell of the noise too. There must be launches for two of it
+// and for the baseline in one of its rounds, and one that may be lost.
 func (s *raceState) reconsider(k *confirmation) {
 	racing := k.challengers()
-	if !k.based() || len(racing) != 1 || len(racing[0].rounds) == 0 || s.left() <= fewest {
+	if !k.based() || len(racing) != 1 || len(racing[0].rounds) == 0 || s.left() <= fewest+spareOfSure {
 		return
 	}
 	lead, next, best := racing[0], (*trial)(nil), likelier
@@ -212,17 +210,21 @@ func (s *raceState) reconsider(k *confirmation) {
 	}
 }
 
-// yields reports whether the last launch that there is goes to another before it: the baseline was launched
-// in the search too, and what else has one figure of its own cannot be recommended.
-func (f *finalist) yields(to []*finalist) bool {
-	single := func(o *finalist) bool { return o != f && !o.out && len(o.rounds) == fewest-1 }
-	return f.origin.isBaseline() && len(f.rounds) > 0 && slices.ContainsFunc(to, single)
+// yields reports whether the launches that are left, and one that may be lost, go to others before it: the baseline was
+// launched in the search too, and what has fewer than fewest figures of its own cannot be recommended.
+func (f *finalist) yields(to []*finalist, left int) bool {
+	lacking := 0
+	for _, o := range to {
+		if o != f && !o.out {
+			lacking += max(0, fewest-len(o.rounds))
+		}
+	}
+	return f.origin.isBaseline() && len(f.rounds) > 0 && lacking > 0 && left <= lacking+spareOfSure
 }
 
-// launchRounds launches each of some configurations in rounds, forwards and backwards
-// in turn, so that what drifts favours none, and on several machines so that each is launched
-// on each about as often. A launch that our machinery lost is made good for: it says nothing
-// about its configuration.
+// launchRounds launches each of some configurations in rounds, forwards and backwards in turn, so that what drifts
+// favours none, and on several machines so that each is launched on each about as often. A launch that our machinery
+// lost is made good for: it says nothing about its configuration.
 func (s *raceState) launchRounds(of []*finalist, stage string, first, last int, holdOuts func(round int) bool) {
 	var all []turn
 	for round := first; round <= last; round++ {
@@ -234,17 +236,18 @@ func (s *raceState) launchRounds(of []*finalist, stage string, first, last int, 
 			all = append(all, turn{f, round})
 		}
 	}
+	lost := map[turn]bool{}
 	for try := range launchTries {
 		for left := slices.Clone(all); len(left) > 0; {
 			n, i := s.seat(left)
 			if n == nil {
-				left[0].of.failed = s.launchOn(nil, Proposal{}, left[0].of.origin, nil)
+				left[0].of.failed, lost[left[0]] = s.launchOn(nil, Proposal{}, left[0].of.origin, nil), true
 				left = left[1:]
 				continue
 			}
 			f, round := left[i].of, left[i].round
 			left = slices.Delete(left, i, i+1)
-			if f.rounds[round] != nil || f.out || !s.affords(1) || try > 0 && s.left() < 1 || s.left() == 1 && f.yields(of) {
+			if f.rounds[round] != nil || f.out || !s.affords(1) || try > 0 && s.left() < 1 || f.yields(of, s.left()) {
 				continue
 			}
 			p := Proposal{Stage: stage, Label: f.label(), Config: f.config, Pass: round, Workloads: s.workloads()}
@@ -252,7 +255,7 @@ func (s *raceState) launchRounds(of []*finalist, stage string, first, last int, 
 				p.Workloads = append(p.Workloads, s.holdOuts()...)
 			}
 			s.launchOn(n, p, f.origin, func(t *trial) {
-				if t.measured() {
+				if lost[turn{f, round}] = !t.measured(); t.measured() {
 					f.rounds[round] = t
 				} else {
 					f.failed, f.out = t, !t.spoiled()
@@ -262,7 +265,7 @@ func (s *raceState) launchRounds(of []*finalist, stage string, first, last int, 
 		s.settle()
 	}
 	for _, t := range all {
-		if f := t.of; f.rounds[t.round] == nil {
+		if f := t.of; lost[t] {
 			f.lost++
 			f.out = f.out || f.lost >= mostLost
 		}
@@ -279,8 +282,7 @@ func (k *confirmation) challengers() []*finalist {
 	return slices.DeleteFunc(k.racing(), func(f *finalist) bool { return f == k.baseline() })
 }
 
-// dropBehind drops of two the one that is behind, once it is not likely any more to be
-// the better one by what matters.
+// dropBehind drops of two the one that is behind, once it is not likely any more to be the better one by what matters.
 func (k *confirmation) dropBehind() {
 	racing := k.challengers()
 	if !k.based() || len(racing) != 2 {
@@ -362,8 +364,7 @@ func (k *confirmation) promising(f *finalist) bool {
 	})
 }
 
-// neverMeets reports whether there is a bound that another meets on average, and this
-// one in no launch.
+// neverMeets reports whether there is a bound that another meets on average, and this one in no launch.
 func (k *confirmation) neverMeets(f, other *finalist) bool {
 	if len(f.rounds) == 0 || len(other.rounds) == 0 {
 		return false
@@ -374,15 +375,13 @@ func (k *confirmation) neverMeets(f, other *finalist) bool {
 	})
 }
 
-// level is the confidence at which one of a family of comparisons is looked at after
-// each round, so that all intervals of the family at all looks hold together with
-// the confidence.
+// level is the confidence at which one of a family of comparisons is looked at after each round, so that all intervals
+// of the family at all looks hold together with the confidence.
 func (k *confirmation) level(family, round int) float64 {
 	return stat.SequentialConfidence(k.least, k.most, round, 1-(1-Confidence)/float64(family))
 }
 
-// objectiveOn is the figure of the objective on a workload; "" stands for what the
-// search is judged by.
+// objectiveOn is the figure of the objective on a workload; "" stands for what the search is judged by.
 func (k *confirmation) objectiveOn(workload string) func(*trial) float64 {
 	return func(t *trial) float64 {
 		if workload == "" {
@@ -396,9 +395,8 @@ func (k *confirmation) objectiveOn(workload string) func(*trial) float64 {
 	}
 }
 
-// counted are the launches of a finalist that count against another. What is launched
-// after the confirmation changes nothing of what that has shown: it counts for hold-outs,
-// and for what is left of the winner.
+// counted are the launches of a finalist that count against another. What is launched after the confirmation changes
+// nothing of what that has shown: it counts for hold-outs, and for what is left of the winner.
 func (k *confirmation) counted(f, against *finalist, heldOut bool) []*trial {
 	out := f.trials()
 	if heldOut || against != k.baseline() && f != k.baseline() {
@@ -471,15 +469,13 @@ func (k *confirmation) compareAll(a, base *finalist) (Comparison, error) {
 	return d, err
 }
 
-// compareAlone is compare at 95 % for this one by itself: it decides which of two goes
-// first, and claims no gain.
+// compareAlone is compare at 95 % for this one by itself: it decides which of two goes first, and claims no gain.
 func (k *confirmation) compareAlone(a, b *finalist) (Comparison, error) {
 	return k.compare(a, b, "", Confidence, 1)
 }
 
-// verdictOf reads an interval. Where only a gain is asked for, a loss need not be
-// ruled out to say that there is none; elsewhere no difference is shown only where
-// neither a gain nor a loss that matters is left.
+// verdictOf reads an interval. Where only a gain is asked for, a loss need not be ruled out to say that there is none;
+// elsewhere no difference is shown only where neither a gain nor a loss that matters is left.
 func (k *confirmation) verdictOf(s Span, gain bool) string {
 	matters := 1 + k.objective.MinGain
 	switch {
@@ -519,10 +515,9 @@ func (k *confirmation) find(config Config) *finalist {
 	return nil
 }
 
-// best is the finalist to recommend by the confirmation; nil: the baseline. One is
-// better that is shown to beat the baseline, on the objective or on a bound that
-// the baseline misses. Of two that both do the better goes first, and of two between
-// which there is less than matters the one that sets less.
+// best is the finalist to recommend by the confirmation; nil: the baseline. One is better that is shown to beat the
+// baseline, on the objective or on a bound that the baseline misses. Of two that both do the better goes first, and of
+// two between which there is less than matters the one that sets less.
 func (k *confirmation) best() *finalist {
 	var best *finalist
 	for _, f := range k.others() {
@@ -536,9 +531,8 @@ func (k *confirmation) best() *finalist {
 // fewest is how many launches a recommendation rests on at least.
 const fewest = 2
 
-// beatsBaseline reports whether a finalist may be recommended in the baseline's place:
-// it misses no bound that the baseline meets, and is shown to be nearer to one that
-// the baseline misses, or to be better.
+// beatsBaseline reports whether a finalist may be recommended in the baseline's place: it misses no bound that the
+// baseline meets, and is shown to be nearer to one that the baseline misses, or to be better.
 func (k *confirmation) beatsBaseline(f *finalist) bool {
 	base := k.baseline()
 	if k.failedGuard(f.config) || len(f.rounds) < fewest {
@@ -581,10 +575,9 @@ func (k *confirmation) preferred(a, b *finalist) bool {
 	return k.search.Settings(a.config) < k.search.Settings(b.config)
 }
 
-// family is the number of comparisons by which something may be called better: those
-// with the baseline. Which of two goes first is no claim. What is left of the winner
-// after the ablation is no further one: it is compared only once the winner is shown
-// to be better, and on launches of its own.
+// family is the number of comparisons by which something may be called better: those with the baseline. Which of two
+// goes first is no claim. What is left of the winner after the ablation is no further one: it is compared only once the
+// winner is shown to be better, and on launches of its own.
 func (k *confirmation) family() int {
 	return max(1, len(k.finalists)-1)
 }
@@ -620,9 +613,8 @@ const (
 	keptOfSmall      = 4.0 / 7
 )
 
-// searching is the number of launches left for the search: what the confirmation needs
-// is kept back. While all that was launched misses a bound that is the least rounds alone: there is
-// nothing yet to confirm.
+// searching is the number of launches left for the search: what the confirmation needs is kept back. While all that was
+// launched misses a bound that is the least rounds alone: there is nothing yet to confirm.
 func (m *model) searching() int {
 	total := m.left() + len(m.trials)
 	rounds := m.plannedRounds(total)

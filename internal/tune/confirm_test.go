@@ -288,28 +288,33 @@ func TestConfirmationReplaces(t *testing.T) {
 }
 
 // TestConfirmationReconsiders: what led by luck gives way to what is better by all that was launched, as soon as launches of
-// the confirmation say so, and the gain of that is shown.
+// the confirmation say so, and the gain of that is shown, also where one of its launches is lost.
 func TestConfirmationReconsiders(t *testing.T) {
-	a, err := NewRace(duel{world(1), 3}.space(), nil, raceSpace(), up, Budget{Trials: 14}, RaceOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, again := trialOf{gain: 0.3, noise: 0.01}, map[string]int{}
-	asked, r := playRace(t, a, func(ctx context.Context, p Proposal) (Observation, error) {
-		o, err := c.evaluate(1)(ctx, p)
-		if p.Pass > 0 {
-			again[p.Config["arm"]]++
+	for lost := range 3 { // of its launches; 0: none
+		a, err := NewRace(duel{world(1), 8}.space(), nil, raceSpace(), up, Budget{Trials: 15}, RaceOptions{})
+		if err != nil {
+			t.Fatal(err)
 		}
-		if p.Config["arm"] == "1" {
-			if o.Figures["w"]["m"] *= 0.9; p.Pass == 0 {
-				o.Figures["w"]["m"] *= 1.3
+		c, again := trialOf{gain: 1, noise: 0.003}, map[string]int{}
+		asked, r := playRace(t, a, func(ctx context.Context, p Proposal) (Observation, error) {
+			o, err := c.evaluate(1)(ctx, p)
+			arm := p.Config["arm"]
+			if p.Pass > 0 {
+				if again[arm]++; arm != "" && arm != "1" && again[arm] == lost {
+					return Observation{Status: Failed, Reason: "no node", Seconds: 10}, nil
+				}
 			}
+			if arm == "1" {
+				if o.Figures["w"]["m"] *= 0.7; p.Pass == 0 {
+					o.Figures["w"]["m"] *= 1.7
+				}
+			}
+			return o, err
+		})
+		arm := asked[r.Winner-1].Config["arm"]
+		if r.Winner == r.Baseline || arm == "1" || !(r.Interval.Low > 0) || again["1"] == 0 || again["1"] >= again[arm] {
+			t.Errorf("launch %d of what is better lost: arm %q, launched %v in the confirmation: %+v", lost, arm, again, r.Verdict)
 		}
-		return o, err
-	})
-	arm := asked[r.Winner-1].Config["arm"]
-	if r.Winner == r.Baseline || arm == "1" || !(r.Interval.Low > 0) || again["1"] == 0 || again["1"] >= again[arm] {
-		t.Errorf("arm %q, launched %v in the confirmation: %+v", arm, again, r.Verdict)
 	}
 }
 
@@ -514,38 +519,45 @@ func TestRaceConfirmsASecondWhereItMayBeBetter(t *testing.T) {
 	}
 }
 
-// TestLastLaunch: where launches of the confirmation are lost, the last one that the budget has goes to
-// what has a single figure there: its gain is not given up for another launch of the baseline.
-func TestLastLaunch(t *testing.T) {
+// TestLastLaunches: where launches of the confirmation are lost, the last ones that the budget has go to what has fewer than
+// two figures there: its gain is not given up for another launch of the baseline, not even where the same round is lost twice.
+func TestLastLaunches(t *testing.T) {
 	t.Parallel()
-	short := 0
-	for seed := range uint64(12) {
-		f := world(seed)
-		f.sd = 0.005
-		r := race(t, f, up, Budget{Trials: 25})
-		evaluate := f.evaluate(seed)
-		launched := map[string]int{}
-		playRace(t, r, func(ctx context.Context, p Proposal) (Observation, error) {
-			k := p.Config.key()
-			base := k == raceSpace().Baseline.key()
-			if p.Stage == ConfirmStage {
-				launched[k]++
+	for name, lost := range map[string]struct{ base, other []int }{
+		"one of each":                    {[]int{1}, []int{2}},
+		"two of what is to be confirmed": {nil, []int{2, 3}},
+	} {
+		short := 0
+		for seed := range uint64(12) {
+			f := world(seed)
+			f.sd = 0.005
+			r := race(t, f, up, Budget{Trials: 25})
+			evaluate := f.evaluate(seed)
+			launched := map[string]int{}
+			playRace(t, r, func(ctx context.Context, p Proposal) (Observation, error) {
+				k, of := p.Config.key(), lost.other
+				if k == raceSpace().Baseline.key() {
+					of = lost.base
+				}
+				if p.Stage == ConfirmStage {
+					launched[k]++
+				}
+				if p.Stage == ConfirmStage && slices.Contains(of, launched[k]) {
+					return Observation{Status: Void, Seconds: 60}, nil
+				}
+				return evaluate(ctx, p)
+			})
+			k := r.state.confirmation
+			if k == nil || len(k.finalists) != 2 || len(k.finalists[1].rounds)+len(k.finalists[0].rounds) != 3 {
+				continue // it had launches for more
 			}
-			if n := launched[k]; p.Stage == ConfirmStage && (base && n == 1 || !base && n == 2) {
-				return Observation{Status: Void, Seconds: 60}, nil
+			short++
+			if n := len(k.finalists[1].rounds); n != fewest || k.winner == nil {
+				t.Errorf("%s lost, seed %d: %d launches of %s and %d of the baseline, and the winner is %v", name, seed, n, k.finalists[1].name, len(k.finalists[0].rounds), k.winner)
 			}
-			return evaluate(ctx, p)
-		})
-		k := r.state.confirmation
-		if k == nil || len(k.finalists) != 2 || len(k.finalists[1].rounds)+len(k.finalists[0].rounds) != 3 {
-			continue // it had launches for more
 		}
-		short++
-		if n := len(k.finalists[1].rounds); n != fewest || k.winner == nil {
-			t.Errorf("seed %d: %d launches of %s and %d of the baseline, and the winner is %v", seed, n, k.finalists[1].name, len(k.finalists[0].rounds), k.winner)
+		if short == 0 {
+			t.Errorf("%s lost: no confirmation was short of launches", name)
 		}
-	}
-	if short == 0 {
-		t.Error("no confirmation was short of launches")
 	}
 }

@@ -401,8 +401,7 @@ func (m *model) rival() *surrogate.Rival {
 	return m.against
 }
 
-// sureMiss is by how much a single launch must miss a bound to be out: more than
-// the noise of a percentile.
+// sureMiss is by how much a single launch must miss a bound to be out: more than the noise of a percentile.
 const sureMiss = 0.2
 
 // worse says why a measured configuration is out: shown to be worse than what

@@ -19,9 +19,8 @@ type pool struct {
 	have    map[string]bool
 }
 
-// pool begins with what the bottlenecks of the best ask for, steps around them,
-// candidates, and some configurations by chance, so that nothing that runs is out of
-// reach.
+// pool begins with what the bottlenecks of the best ask for, steps around them, candidates, and
+// some configurations by chance, so that nothing that runs is out of reach.
 func (s *raceState) pool() *pool {
 	p := &pool{raceState: s, limits: s.limitsOf(), have: map[string]bool{}}
 	best := s.distinct()
@@ -121,9 +120,8 @@ func (s *launcher) swaps(config Config) []Change {
 	return out
 }
 
-// draw are configurations by chance: candidates, and what was launched, with some settings
-// changed to whatever they may be; the more of them where no prediction has to be made of
-// each. A draw of everything would set what nobody asked for.
+// draw are configurations by chance: candidates, and what was launched, with some settings changed to whatever they may
+// be; the more of them where no prediction has to be made of each. A draw of everything would set what nobody asked for.
 func (s *raceState) draw() []Config {
 	var from []Config
 	for _, st := range s.standings() {
