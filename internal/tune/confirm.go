@@ -159,7 +159,7 @@ func (s *raceState) plan() *confirmation {
 	}
 	line, left, lost := confirmable(s.model), s.left(), 0
 	if line.sure {
-		k.least, lost = fewest, spareOfSure
+		k.least, lost = fewest, spareLaunches
 	}
 	for _, st := range line.all {
 		if len(k.finalists) >= 2 && (len(k.finalists) == 3 || k.based() && !line.rivals(st) || (len(k.finalists)+1)*k.least+lost > left) {
@@ -190,7 +190,7 @@ func (s *raceState) replace(k *confirmation) {
 // and for the baseline in one of its rounds, and one that may be lost.
 func (s *raceState) reconsider(k *confirmation) {
 	racing := k.challengers()
-	if !k.based() || len(racing) != 1 || len(racing[0].rounds) == 0 || s.left() <= fewest+spareOfSure {
+	if !k.based() || len(racing) != 1 || len(racing[0].rounds) == 0 || s.left() <= fewest+spareLaunches {
 		return
 	}
 	lead, next, best := racing[0], (*trial)(nil), likelier
@@ -219,7 +219,7 @@ func (f *finalist) yields(to []*finalist, left int) bool {
 			lacking += max(0, fewest-len(o.rounds))
 		}
 	}
-	return f.origin.isBaseline() && len(f.rounds) > 0 && lacking > 0 && left <= lacking+spareOfSure
+	return f.origin.isBaseline() && len(f.rounds) > 0 && lacking > 0 && left <= lacking+spareLaunches
 }
 
 // launchRounds launches each of some configurations in rounds, forwards and backwards in turn, so that what drifts
@@ -236,26 +236,28 @@ func (s *raceState) launchRounds(of []*finalist, stage string, first, last int, 
 			all = append(all, turn{f, round})
 		}
 	}
-	lost := map[turn]bool{}
+	made := map[turn]bool{} // once at least
 	for try := range launchTries {
 		for left := slices.Clone(all); len(left) > 0; {
 			n, i := s.seat(left)
+			next := left[i]
+			f, round := next.of, next.round
+			left = slices.Delete(left, i, i+1)
 			if n == nil {
-				left[0].of.failed, lost[left[0]] = s.launchOn(nil, Proposal{}, left[0].of.origin, nil), true
-				left = left[1:]
+				made[next] = true
+				f.failed = s.launchOn(nil, Proposal{}, f.origin, nil)
 				continue
 			}
-			f, round := left[i].of, left[i].round
-			left = slices.Delete(left, i, i+1)
 			if f.rounds[round] != nil || f.out || !s.affords(1) || try > 0 && s.left() < 1 || f.yields(of, s.left()) {
 				continue
 			}
+			made[next] = true
 			p := Proposal{Stage: stage, Label: f.label(), Config: f.config, Pass: round, Workloads: s.workloads()}
 			if holdOuts(round) {
 				p.Workloads = append(p.Workloads, s.holdOuts()...)
 			}
 			s.launchOn(n, p, f.origin, func(t *trial) {
-				if lost[turn{f, round}] = !t.measured(); t.measured() {
+				if t.measured() {
 					f.rounds[round] = t
 				} else {
 					f.failed, f.out = t, !t.spoiled()
@@ -265,7 +267,7 @@ func (s *raceState) launchRounds(of []*finalist, stage string, first, last int, 
 		s.settle()
 	}
 	for _, t := range all {
-		if f := t.of; lost[t] {
+		if f := t.of; made[t] && f.rounds[t.round] == nil { // not what yielded
 			f.lost++
 			f.out = f.out || f.lost >= mostLost
 		}

@@ -290,30 +290,40 @@ func TestConfirmationReplaces(t *testing.T) {
 // TestConfirmationReconsiders: what led by luck gives way to what is better by all that was launched, as soon as launches of
 // the confirmation say so, and the gain of that is shown, also where one of its launches is lost.
 func TestConfirmationReconsiders(t *testing.T) {
-	for lost := range 3 { // of its launches; 0: none
-		a, err := NewRace(duel{world(1), 8}.space(), nil, raceSpace(), up, Budget{Trials: 15}, RaceOptions{})
+	for _, c := range []struct {
+		arms, budget int
+		others       trialOf
+		luck, truly  float64 // of the first launch of what leads, and of it
+		lost         int     // the launch of what is better that is lost; 0: none
+	}{
+		{3, 14, trialOf{gain: 0.3, noise: 0.01}, 1.3, 0.9, 0},
+		{8, 15, trialOf{gain: 1, noise: 0.003}, 1.7, 0.7, 0},
+		{8, 15, trialOf{gain: 1, noise: 0.003}, 1.7, 0.7, 1},
+		{8, 15, trialOf{gain: 1, noise: 0.003}, 1.7, 0.7, 2},
+	} {
+		a, err := NewRace(duel{world(1), c.arms}.space(), nil, raceSpace(), up, Budget{Trials: c.budget}, RaceOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		c, again := trialOf{gain: 1, noise: 0.003}, map[string]int{}
+		again := map[string]int{}
 		asked, r := playRace(t, a, func(ctx context.Context, p Proposal) (Observation, error) {
-			o, err := c.evaluate(1)(ctx, p)
+			o, err := c.others.evaluate(1)(ctx, p)
 			arm := p.Config["arm"]
 			if p.Pass > 0 {
-				if again[arm]++; arm != "" && arm != "1" && again[arm] == lost {
+				if again[arm]++; arm != "" && arm != "1" && again[arm] == c.lost {
 					return Observation{Status: Failed, Reason: "no node", Seconds: 10}, nil
 				}
 			}
 			if arm == "1" {
-				if o.Figures["w"]["m"] *= 0.7; p.Pass == 0 {
-					o.Figures["w"]["m"] *= 1.7
+				if o.Figures["w"]["m"] *= c.truly; p.Pass == 0 {
+					o.Figures["w"]["m"] *= c.luck
 				}
 			}
 			return o, err
 		})
 		arm := asked[r.Winner-1].Config["arm"]
 		if r.Winner == r.Baseline || arm == "1" || !(r.Interval.Low > 0) || again["1"] == 0 || again["1"] >= again[arm] {
-			t.Errorf("launch %d of what is better lost: arm %q, launched %v in the confirmation: %+v", lost, arm, again, r.Verdict)
+			t.Errorf("%+v: arm %q, launched %v in the confirmation: %+v", c, arm, again, r.Verdict)
 		}
 	}
 }

@@ -64,14 +64,15 @@ func (l lineup) rivals(st standing) bool {
 	return st.score.keepsAs(first.score) && l.fit().Against(l.point(first.trial.Config)).Ahead(l.point(st.trial.Config), half) > rivalry
 }
 
-// The power with which two rounds show a gain that is sure, how many times the noise may be what is
-// known of it before the confirmation, and the launches beside the two rounds: where one of so few is
-// lost, the rest show nothing.
+// The power with which two rounds show a gain that is sure, and how many times the noise may be what is
+// known of it before the confirmation.
 const (
 	surePower    = 0.9
 	unsureSpread = 1.3
-	spareOfSure  = 1
 )
+
+// spareLaunches are those beside the least that shows something: where one of so few is lost, the rest show nothing.
+const spareLaunches = 1
 
 // isSure reports whether the gain of the first is so far above the noise that two rounds show it almost
 // surely, even where their interval is one of the widest: then the launches of a third tell more of the
@@ -94,7 +95,7 @@ func (l lineup) launches() int {
 	case !l.sure:
 		return 2 * l.options.Rounds
 	case len(l.all) > 1 && l.rivals(l.all[1]):
-		return 3*fewest + spareOfSure
+		return 3*fewest + spareLaunches
 	}
-	return 2*fewest + spareOfSure
+	return 2*fewest + spareLaunches
 }
