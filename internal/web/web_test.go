@@ -10,6 +10,7 @@ import (
 	"perflab/internal/test/webtest"
 	"perflab/internal/web"
 	"perflab/internal/web/guard"
+	"perflab/internal/web/launch"
 )
 
 func get(t *testing.T, url, token string) (int, string) {
@@ -48,5 +49,22 @@ func TestOwn(t *testing.T) {
 	}
 	if status, body := get(t, lab.URL+"/nowhere", ""); status != http.StatusUnauthorized || strings.Contains(body, "nowhere") {
 		t.Errorf("/nowhere without a token: %d %s", status, body)
+	}
+}
+
+// TestLaunchesEnd: what a test launched does not go on after it, where its directories are removed.
+func TestLaunchesEnd(t *testing.T) {
+	t.Parallel()
+	var lab *webtest.Lab
+	t.Run("a test", func(t *testing.T) {
+		lab = webtest.Open(t, web.Options{Roots: []string{t.TempDir()}})
+		for range 3 {
+			launchBad(t, lab)
+		}
+	})
+	for _, l := range lab.Queue().List() {
+		if l.State == launch.Queued || l.State == launch.Running {
+			t.Errorf("launch %s goes on: %s", l.ID, l.State)
+		}
 	}
 }

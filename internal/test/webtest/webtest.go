@@ -8,10 +8,13 @@
 package webtest
 
 import (
+	"context"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"perflab/internal/web"
+	"perflab/internal/web/launch"
 )
 
 // Lab is a laboratory that is served.
@@ -21,7 +24,8 @@ type Lab struct {
 }
 
 // Open serves a laboratory until the test ends. Without other options of its guard everybody may
-// do everything. Its store follows the directories when a test calls Store().Sync.
+// do everything. Its store follows the directories when a test calls Store().Sync. What was launched
+// in it ends with it.
 func Open(t testing.TB, o web.Options) *Lab {
 	t.Helper()
 	if o.Guard.Listen == "" {
@@ -40,9 +44,46 @@ func Open(t testing.TB, o web.Options) *Lab {
 	t.Cleanup(func() {
 		server.CloseClientConnections() // streams would go on
 		server.Close()
+		endLaunches(t, s.Queue())
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
 	})
 	return &Lab{Server: s, URL: server.URL}
+}
+
+// endLaunches ends what a test launched: it would go on without the server, and write into
+// directories that are removed after the test.
+func endLaunches(t testing.TB, q *launch.Queue) {
+	t.Helper()
+	if q == nil || q.ReadOnly() != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	for version := q.Version(); going(q) > 0; {
+		var err error
+		if version, err = q.Wait(ctx, version); err != nil {
+			t.Errorf("what the test launched goes on: %v", err)
+			return
+		}
+	}
+}
+
+// going is how many launches run or wait, each of which is asked to end.
+func going(q *launch.Queue) (n int) {
+	const who = "webtest"
+	for _, l := range q.List() {
+		switch {
+		case l.State == launch.Queued:
+			n++
+			_, _ = q.Cancel(l.ID, who) // it may have begun
+		case l.State == launch.Running:
+			n++
+			if len(l.Last().Stops) < 2 { // the second is for at once
+				_, _ = q.Stop(l.ID, who) // it may have ended
+			}
+		}
+	}
+	return n
 }
