@@ -620,6 +620,9 @@ const (
 func (m *model) searching() int {
 	total := m.left() + len(m.trials)
 	rounds := m.plannedRounds(total)
+	if !m.based() && len(m.standings()) < 2 { // a confirmation needs two
+		return m.left() - 2*fewest
+	}
 	if lead := m.leader(); lead != nil && m.based() {
 		switch gain := m.toShow(lead); {
 		case lead.score.class == missing:

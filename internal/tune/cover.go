@@ -10,8 +10,7 @@ import (
 	"perflab/internal/tune/surrogate"
 )
 
-// What is looked at for what has not run yet: so many configurations by chance, of which so
-// many are predicted that have most of it.
+// What is looked at that has not run yet: so many configurations by chance, of which so many are predicted.
 const (
 	uncoveredDrawn = 300
 	uncoveredLooks = 60
@@ -35,15 +34,17 @@ const (
 	leastClosed  = 0.5
 )
 
-// coverage is what has run together. Without a budget, which nothing else would end, it is every value by
-// itself.
-func (p *pool) coverage() *surrogate.Coverage {
-	k := &surrogate.Coverage{Alone: !p.bounded()}
-	for _, t := range p.trials {
-		if t.open || t.measured() {
-			k.Add(p.locate(t.Config))
-		} else if t.end.Status == Refused {
-			k.Refuse(p.locate(t.Config))
+// coverage is what has run together; without a budget, which nothing else would end, every value by itself.
+func (s *launcher) coverage() *surrogate.Coverage {
+	k := &surrogate.Coverage{Alone: !s.bounded()}
+	for _, t := range s.trials {
+		switch at := s.locate(t.Config); {
+		case t.open || t.measured():
+			k.Add(at)
+		case t.end.Status == Refused:
+			k.Refuse(at)
+		case t.end.Status == Failed:
+			k.Lose(at)
 		}
 	}
 	return k
@@ -57,7 +58,7 @@ func (p *pool) closed() *option {
 	if lead == nil {
 		return nil
 	}
-	k := p.coverage()
+	k := p.covered
 	var all []Config
 	for _, c := range p.candidates {
 		if place, is := k.Closed(c.point, mostClosed); is && c.runnable() {
@@ -128,7 +129,7 @@ func (p *pool) uncovered() *option {
 	if lead == nil {
 		return nil
 	}
-	k := p.coverage()
+	k := p.covered
 	all := p.unlike(lead.trial.Config)
 	for _, o := range p.options {
 		all = append(all, o.config)

@@ -9,12 +9,14 @@ import (
 	"strings"
 
 	"perflab/internal/stat"
+	"perflab/internal/tune/surrogate"
 )
 
 // pool is what may be launched next, each configuration once.
 type pool struct {
 	*raceState
 	limits  []limit
+	covered *surrogate.Coverage
 	options []*option
 	have    map[string]bool
 }
@@ -22,7 +24,7 @@ type pool struct {
 // pool begins with what the bottlenecks of the best ask for, steps around them, candidates, and
 // some configurations by chance, so that nothing that runs is out of reach.
 func (s *raceState) pool() *pool {
-	p := &pool{raceState: s, limits: s.limitsOf(), have: map[string]bool{}}
+	p := &pool{raceState: s, limits: s.limitsOf(), covered: s.coverage(), have: map[string]bool{}}
 	best := s.distinct()
 	for _, st := range best {
 		for _, k := range st.trial.end.Moves {
@@ -43,6 +45,11 @@ func (s *raceState) pool() *pool {
 		p.addNew(c)
 	}
 	return p
+}
+
+// open reports whether a configuration may be launched next: not with a choice that was refused too often.
+func (p *pool) open(config Config) bool {
+	return p.raceState.open(config) && !p.covered.Shut(p.locate(config), mostClosed)
 }
 
 // add takes an option, unless it had its launch or cannot run.

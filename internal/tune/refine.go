@@ -179,8 +179,7 @@ func (p *pool) transplant() *option {
 	return best
 }
 
-// nearest are the candidates that differ least in choices from a configuration, one of every
-// engine.
+// nearest are the candidates that differ least in choices from a configuration, one of every engine.
 func (p *pool) nearest(to Config) []*contender {
 	var out []*contender
 	for _, c := range p.candidates { // the best predicted first

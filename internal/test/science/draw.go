@@ -34,6 +34,9 @@ func (c Class) Small() Class {
 	return c
 }
 
+// Equal reports whether all configurations of its landscapes are equal.
+func (c Class) Equal() bool { return c.equal }
+
 // size is what a landscape must be to be of use: configurations that run, so that a budget
 // is no sweep, and no more than can be evaluated; and the tokens that its load generates
 // altogether, about, as replays take their time in proportion.

@@ -11,6 +11,7 @@ type Coverage struct {
 	Alone   bool // values count by themselves, not by twos
 	ran     map[together]bool
 	refused []Point
+	vain    []Point // refused, or lost
 }
 
 // together are two values of a configuration, by their parameters' places; of a value by itself twice
@@ -58,38 +59,53 @@ func (k *Coverage) never(place int, c Coordinate) bool {
 }
 
 // Refuse notes a configuration that was refused.
-func (k *Coverage) Refuse(p Point) { k.refused = append(k.refused, p) }
+func (k *Coverage) Refuse(p Point) {
+	k.refused = append(k.refused, p)
+	k.Lose(p)
+}
+
+// Lose notes a configuration whose launch our machinery lost.
+func (k *Coverage) Lose(p Point) { k.vain = append(k.vain, p) }
 
 // Closed is the place of a choice of a configuration with which all that was launched was refused; false
-// where it has none, or one with which that was so often, which counts as tried.
+// where it has none, or is shut.
 func (k *Coverage) Closed(p Point, often int) (place int, ok bool) {
+	if k.Shut(p, often) {
+		return 0, false
+	}
 	for i, c := range p.At {
-		if !k.never(i, c) {
-			continue
-		}
-		if n := len(k.refusedWith(p, i)); n >= often {
-			return 0, false
-		} else if n > 0 && !ok {
-			place, ok = i, true
+		if k.never(i, c) && len(with(k.refused, p, i)) > 0 {
+			return i, true
 		}
 	}
-	return place, ok
+	return 0, false
+}
+
+// Shut reports whether a configuration has a choice with which all that was launched, so often at least,
+// was refused or lost.
+func (k *Coverage) Shut(p Point, often int) bool {
+	for i, c := range p.At {
+		if k.never(i, c) && len(with(k.vain, p, i)) >= often {
+			return true
+		}
+	}
+	return false
 }
 
 // Unlike is how many values of a configuration are in nothing that was refused with its choice at a place.
 func (k *Coverage) Unlike(p Point, place int) (n int) {
-	with := k.refusedWith(p, place)
+	refused := with(k.refused, p, place)
 	for i, c := range p.At {
-		if !slices.ContainsFunc(with, func(q Point) bool { return q.At[i].Value == c.Value }) {
+		if !slices.ContainsFunc(refused, func(q Point) bool { return q.At[i].Value == c.Value }) {
 			n++
 		}
 	}
 	return n
 }
 
-// refusedWith is what was refused with the value that a configuration has at a place.
-func (k *Coverage) refusedWith(p Point, place int) []Point {
-	return slices.DeleteFunc(slices.Clone(k.refused), func(q Point) bool { return q.At[place].Value != p.At[place].Value })
+// with are those of some configurations that have the value that another has at a place.
+func with(of []Point, p Point, place int) []Point {
+	return slices.DeleteFunc(slices.Clone(of), func(q Point) bool { return q.At[place].Value != p.At[place].Value })
 }
 
 // each calls f with every two values of a configuration, or with every value, and what they count.

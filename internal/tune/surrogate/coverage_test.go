@@ -62,3 +62,22 @@ func TestClosed(t *testing.T) {
 		}
 	}
 }
+
+// TestShut: a choice with which nothing ran is shut once it was refused or lost often enough.
+func TestShut(t *testing.T) {
+	k := &Coverage{}
+	k.Add(at("a", "1", 64, 0))
+	of := at("b", "1", 64, 0)
+	for n, note := range []func(Point){k.Refuse, k.Lose, k.Refuse} {
+		if k.Shut(of, 3) {
+			t.Errorf("shut after %d launches", n)
+		}
+		note(at("b", "2", 64, 0))
+	}
+	if _, closed := k.Closed(of, 3); closed || !k.Shut(of, 3) || k.Shut(at("a", "1", 128, 0), 1) {
+		t.Error("what never ran in three launches is open, or what ran is shut")
+	}
+	if k.Add(at("b", "4", 64, 0)); k.Shut(of, 3) {
+		t.Error("what ran is shut")
+	}
+}

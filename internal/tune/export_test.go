@@ -1,0 +1,12 @@
+package tune
+
+// Believed is what a race thinks by its launches: the mean and the standard deviation of the logarithm of
+// a configuration's ratio to the baseline, noise apart; and the mean of what leads. False: nothing leads.
+func (r *Race) Believed(config Config) (mean, sd, lead float64, ok bool) {
+	s := r.state
+	if s.leader() == nil {
+		return 0, 0, 0, false
+	}
+	mean, sd = s.fit().At(s.point(config))
+	return mean, sd, s.leader().mean, true
+}
