@@ -65,7 +65,7 @@ func believed(t *testing.T, c science.Class, seed uint64) *beliefs {
 	}
 	base, _ := w.Truth(w.Baseline)
 	out := &beliefs{}
-	for _, config := range science.Runnable(w) {
+	for _, config := range science.Valid(w) {
 		figures, _ := w.Truth(config)
 		gain := w.Objective.Gain(base, figures)
 		mean, sd, lead, ok := race.Believed(config)
@@ -78,7 +78,7 @@ func believed(t *testing.T, c science.Class, seed uint64) *beliefs {
 }
 
 // TestBeliefs checks that the truth lies in the intervals of what a search believes. PERFLAB_BELIEFS=8 takes
-// eight whole landscapes of each class, for the table in docs/tuning.md.
+// eight whole landscapes of each class, for the figures in docs/tuning.md.
 func TestBeliefs(t *testing.T) {
 	t.Parallel()
 	seeds, whole := 2, false

@@ -47,7 +47,7 @@ func (s *raceState) pool() *pool {
 	return p
 }
 
-// open reports whether a configuration may be launched next: not with a choice that was refused too often.
+// open reports whether a configuration may be launched next: not with a choice that was launched in vain too often.
 func (p *pool) open(config Config) bool {
 	return p.raceState.open(config) && !p.covered.Shut(p.locate(config), mostClosed)
 }

@@ -61,7 +61,7 @@ func endLaunches(t testing.TB, q *launch.Queue) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	for version := q.Version(); going(q) > 0; {
+	for version := q.Version(); askToEnd(q) > 0; {
 		var err error
 		if version, err = q.Wait(ctx, version); err != nil {
 			t.Errorf("what the test launched goes on: %v", err)
@@ -70,8 +70,8 @@ func endLaunches(t testing.TB, q *launch.Queue) {
 	}
 }
 
-// going is how many launches run or wait, each of which is asked to end.
-func going(q *launch.Queue) (n int) {
+// askToEnd asks what runs or waits to end, and returns how many that were.
+func askToEnd(q *launch.Queue) (n int) {
 	const who = "webtest"
 	for _, l := range q.List() {
 		switch {

@@ -11,7 +11,7 @@ type Coverage struct {
 	Alone   bool // values count by themselves, not by twos
 	ran     map[together]bool
 	refused []Point
-	vain    []Point // refused, or lost
+	lost    []Point
 }
 
 // together are two values of a configuration, by their parameters' places; of a value by itself twice
@@ -59,13 +59,10 @@ func (k *Coverage) never(place int, c Coordinate) bool {
 }
 
 // Refuse notes a configuration that was refused.
-func (k *Coverage) Refuse(p Point) {
-	k.refused = append(k.refused, p)
-	k.Lose(p)
-}
+func (k *Coverage) Refuse(p Point) { k.refused = append(k.refused, p) }
 
 // Lose notes a configuration whose launch our machinery lost.
-func (k *Coverage) Lose(p Point) { k.vain = append(k.vain, p) }
+func (k *Coverage) Lose(p Point) { k.lost = append(k.lost, p) }
 
 // Closed is the place of a choice of a configuration with which all that was launched was refused; false
 // where it has none, or is shut.
@@ -85,7 +82,7 @@ func (k *Coverage) Closed(p Point, often int) (place int, ok bool) {
 // was refused or lost.
 func (k *Coverage) Shut(p Point, often int) bool {
 	for i, c := range p.At {
-		if k.never(i, c) && len(with(k.vain, p, i)) >= often {
+		if k.never(i, c) && len(with(k.refused, p, i))+len(with(k.lost, p, i)) >= often {
 			return true
 		}
 	}

@@ -72,7 +72,7 @@ type spreads struct {
 	engine, slope float64
 	launch        float64 // between launches of one configuration
 	odd           int     // the parameter about which it is wrong by itself; -1: none
-	wrong         float64 // and by how much
+	oddBy         float64 // and the spread of that
 	alone         bool    // earlier studies say nothing of this one
 }
 
@@ -197,7 +197,7 @@ func oddOnes(like []view, choices []int) []view {
 		prior := v.prior + math.Log((1-evenWeight)/evenWeight/float64(len(choices)))
 		for _, a := range choices {
 			for _, by := range oddSpreads {
-				v.odd, v.wrong = a, by.spread
+				v.odd, v.oddBy = a, by.spread
 				out = append(out, view{spreads: v.spreads, prior: prior + math.Log(by.weight)})
 			}
 		}
@@ -502,7 +502,7 @@ func (v *view) kernel(r relation) float64 {
 	k := v.rest*v.rest*r.alike + v.own*v.own*r.equal + v.pair*v.pair*r.pairs
 	part := v.part * v.part * r.sum
 	if v.odd >= 0 {
-		part += v.wrong * v.wrong * r.same[v.odd]
+		part += v.oddBy * v.oddBy * r.same[v.odd]
 	}
 	wrong := v.slope * v.slope * r.foretold
 	if !r.engine {
