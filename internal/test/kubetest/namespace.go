@@ -203,18 +203,36 @@ func (c *Cluster) destroy(ctx context.Context, name string) error {
 	if err := ignoreMissing(api.Resource(namespaceKind).Delete(ctx, name, metav1.DeleteOptions{})); err != nil {
 		return err
 	}
-	gone := eventually(ctx, soon, func() bool {
-		_, err := api.Resource(namespaceKind).Get(ctx, name, metav1.GetOptions{})
+	var last *unstructured.Unstructured
+	gone := eventually(ctx, emptied, func() bool {
+		u, err := api.Resource(namespaceKind).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return ignoreMissing(err) == nil
 		}
+		last = u
 		c.buryPods(ctx, name)
 		return false
 	})
 	if !gone {
-		return fmt.Errorf("namespace %s is not gone in time", name)
+		return fmt.Errorf("namespace %s is not gone in time: %s", name, conditions(last))
 	}
 	return nil
+}
+
+// emptied bounds the end of a namespace: its controller deletes what is of each of some seventy kinds,
+// and waits longer after each time that it finds something left, up to a minute.
+const emptied = 3 * soon
+
+// conditions are what an object says of itself.
+func conditions(u *unstructured.Unstructured) string {
+	if u == nil {
+		return "it could not be read"
+	}
+	list, _, err := unstructured.NestedSlice(u.Object, "status", "conditions")
+	if err != nil || len(list) == 0 {
+		return "it tells no reason"
+	}
+	return fmt.Sprint(list)
 }
 
 // buryPods removes the pods of a namespace that are being deleted and whose end no kubelet will

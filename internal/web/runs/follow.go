@@ -118,20 +118,25 @@ func pair(p50, p99 float64) string {
 
 func spanOf(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
 
-// serveLivePlot gives a plot of a run under way.
+// serveLivePlot gives a plot of a run under way, and nothing where it has ended: the page that asked is
+// about to be told so.
 func (s *screen) serveLivePlot(w http.ResponseWriter, r *http.Request) error {
 	e, err := s.entry(r.Context(), r.PathValue("id"))
 	if err != nil {
 		return err
 	}
 	if e.State != scan.Running || e.Kind != scan.Run {
-		return page.NotFound(e.Called() + " is under way no more: its report has the plots")
+		w.WriteHeader(http.StatusNoContent)
+		return nil
 	}
 	f, ok, err := s.watch.Figure(e.Dir(), r.PathValue("plot"))
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist): // the index is about to see that it has ended
+		w.WriteHeader(http.StatusNoContent)
+		return nil
+	case err != nil:
 		return err
-	}
-	if !ok {
+	case !ok:
 		return page.NotFound("there is no plot " + r.PathValue("plot"))
 	}
 	b, err := f.JSON()

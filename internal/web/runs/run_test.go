@@ -208,9 +208,14 @@ func TestUnderway(t *testing.T) {
 	if err := w.Finish(&result.Client{Wall: time.Second}, new(storetest.Run{}.Summary()), nil); err != nil {
 		t.Fatal(err)
 	}
+	for _, path := range []string{"/live/live-ttft", ""} { // before the index has seen the end
+		if got := get(t, lab.URL+"/run/"+e.ID+path); got.status >= 400 {
+			t.Errorf("%q of a run that has just ended: %d %s", path, got.status, got.body)
+		}
+	}
 	storetest.Sync(t, lab.Store())
-	if got := get(t, lab.URL+"/run/"+e.ID+"/live/live-ttft"); got.status != 404 {
-		t.Errorf("a plot of a run that has ended: %d", got.status)
+	if got := get(t, lab.URL+"/run/"+e.ID+"/live/live-ttft"); got.status != http.StatusNoContent {
+		t.Errorf("a plot of a run that has ended: %d %s", got.status, got.body)
 	}
 	if m := entry(t, lab, "now").Marks; m.Note != "watch this" {
 		t.Errorf("the note is gone with the name: %+v", m)

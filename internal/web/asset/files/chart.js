@@ -17,9 +17,15 @@ async function open(figure) {
   const inside = figure.querySelector('script[type="application/json"]');
   try {
     const spec = inside ? JSON.parse(inside.textContent) : await getJSON(figure.dataset.chart);
+    if (!spec) return; // the run has ended: its report comes
     const frame = new Frame(figure, spec);
     await frame.draw();
-    if (!inside) figure.addEventListener("chart-reload", async () => frame.renew(await getJSON(figure.dataset.chart)));
+    if (!inside) {
+      figure.addEventListener("chart-reload", async () => {
+        const next = await getJSON(figure.dataset.chart);
+        if (next) frame.renew(next);
+      });
+    }
   } catch (e) {
     figure.append(el("p", { class: "note" }, "This plot could not be drawn: " + e.message));
     console.error(e);

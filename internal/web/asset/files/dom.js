@@ -112,7 +112,7 @@ export function markdown(columns, rows) {
 }
 export const json = (columns, rows) => JSON.stringify(rows.map((r) => Object.fromEntries(columns.map((c, i) => [c, r[i] ?? null]))), null, 2) + "\n";
 
-// getJSON asks the server, and says in one sentence what went wrong.
+// getJSON asks the server, and says in one sentence what went wrong. null: there is nothing to give.
 export async function getJSON(url, options = {}) {
   const answer = await fetch(url, { headers: { Accept: "application/json", ...options.headers }, ...options });
   if (!answer.ok) {
@@ -120,7 +120,7 @@ export async function getJSON(url, options = {}) {
     try { const b = await answer.json(); why = b.error ?? b.message ?? ""; } catch { /* no JSON: the status says it */ }
     throw new Error(why || `the server answered ${answer.status} ${answer.statusText}`);
   }
-  return answer.json();
+  return answer.status === 204 ? null : answer.json();
 }
 
 // later calls f once nothing has asked for a while.

@@ -100,7 +100,8 @@ type tail struct {
 }
 
 // Look reads what is new of a run, unless somebody did a moment ago. dir is the directory as it is
-// called while the run is under way. An error that is fs.ErrNotExist means that it is under way no more.
+// called while the run is under way, "" where none is known. An error that is fs.ErrNotExist means that
+// it is under way no more.
 func (w *Watch) Look(dir string) (Now, error) {
 	r := w.of(dir)
 	r.mu.Lock()
@@ -148,6 +149,9 @@ func newRun(dir string) *run {
 // read reads what is new.
 func (r *run) read() error {
 	if !r.known {
+		if r.dir == "" || !rundir.IsRun(r.dir) { // the index has not seen yet that it got its last name
+			return &fs.PathError{Op: "follow", Path: r.dir, Err: fs.ErrNotExist}
+		}
 		h, err := rundir.ReadHeader(r.dir)
 		if err != nil {
 			return err

@@ -151,6 +151,11 @@ func TestEnds(t *testing.T) {
 	if _, err := w.Look(dir); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("of a directory that is gone: %v", err)
 	}
+	for _, other := range []string{"", dir + "-never-seen"} {
+		if _, err := w.Look(other); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("of %q: %v", other, err)
+		}
+	}
 }
 
 // TestReadings: what replicas and devices say is one figure.
