@@ -246,11 +246,15 @@ func leak(l *net.TCPListener, pids string) error {
 	return startSaid(cmd, pids)
 }
 
-// squat answers on the listener that it inherited.
+// squat answers on the listener that it inherited, once the engine that it has it from is gone: before, it
+// would take questions that are for the engine.
 func squat() error {
 	l, err := net.FileListener(os.NewFile(3, "listener"))
 	if err != nil {
 		return err
+	}
+	for engine := os.Getppid(); engine > 1 && os.Getppid() == engine; {
+		time.Sleep(5 * time.Millisecond)
 	}
 	return http.Serve(l, http.NotFoundHandler())
 }

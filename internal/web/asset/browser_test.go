@@ -361,8 +361,12 @@ func TestLive(t *testing.T) {
 	p.Wait(state + ` === "ended"`)
 	browser.Eval[bool](p, `window.away = false, document.dispatchEvent(new Event("visibilitychange")), true`)
 	p.Wait(state + ` === "open"`)
+	browser.Eval[bool](p, `window.bare = 0, new MutationObserver(() => { if (!document.querySelector("#part .copy")) window.bare++; }).observe(document.querySelector("#part"), { childList: true }), true`)
 	g.events <- "event: reload\ndata: {}"
-	p.Wait(`document.querySelector("#part").textContent === "drawn 3 times"`)
+	p.Wait(`document.querySelector("#part p").textContent === "drawn 3 times"`)
+	if got := browser.Eval[int](p, "window.bare"); got != 0 {
+		t.Errorf("a part that was drawn anew was %d times without what the script adds", got)
+	}
 	g.events <- `event: end` + "\n" + `data: {"text": "the study has ended"}`
 	p.Wait(`document.querySelector("[data-live-state]").textContent === "the study has ended"`)
 	browser.Eval[bool](p, `document.dispatchEvent(new Event("visibilitychange")), true`)

@@ -116,15 +116,17 @@ class Live {
   }
 
   // The parts of the page that have an id and data-live-part are taken from the page as the server draws it now; what a reader has open or in focus stays.
+  // What scripts add to a part, such as a Copy button, is there as soon as the part is: they are loaded before.
   async reload() {
     try {
+      const { start } = await import("./app.js");
       const text = await (await fetch(location.href, { headers: { Accept: "text/html" } })).text();
       const page = new DOMParser().parseFromString(text, "text/html");
       for (const part of this.box.querySelectorAll("[data-live-part][id]")) {
         const now = page.getElementById(part.id);
         if (!now || part.contains(document.activeElement) || now.innerHTML === part.innerHTML) continue;
         part.replaceChildren(...now.childNodes);
-        (await import("./app.js")).start(part);
+        start(part);
       }
     } catch (e) {
       toast("The page could not be renewed: " + e.message, "bad");
