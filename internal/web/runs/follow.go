@@ -125,7 +125,10 @@ func (s *screen) serveLivePlot(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if e.State != scan.Running || e.Kind != scan.Run {
+	if e.Kind != scan.Run {
+		return page.NotFound(e.Called() + " is no run: plots so far are of runs")
+	}
+	if e.State != scan.Running {
 		w.WriteHeader(http.StatusNoContent)
 		return nil
 	}

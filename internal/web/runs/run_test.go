@@ -239,4 +239,7 @@ func TestSeries(t *testing.T) {
 	if !rundir.IsSeries(e.Dir()) {
 		t.Error("it is no series")
 	}
+	if got := get(t, lab.URL+"/run/"+e.ID+"/live/live-ttft"); got.status != 404 {
+		t.Errorf("a plot of a series so far: %d %s", got.status, got.body)
+	}
 }

@@ -149,11 +149,15 @@ func newRun(dir string) *run {
 // read reads what is new.
 func (r *run) read() error {
 	if !r.known {
-		if r.dir == "" || !rundir.IsRun(r.dir) { // the index has not seen yet that it got its last name
-			return &fs.PathError{Op: "follow", Path: r.dir, Err: fs.ErrNotExist}
+		gone := &fs.PathError{Op: "follow", Path: r.dir, Err: fs.ErrNotExist}
+		if r.dir == "" {
+			return gone
 		}
 		h, err := rundir.ReadHeader(r.dir)
-		if err != nil {
+		switch {
+		case err != nil && !rundir.IsRun(r.dir): // the index has not seen yet that it got its last name
+			return gone
+		case err != nil:
 			return err
 		}
 		r.header, r.known = h, true
