@@ -2,13 +2,12 @@ package deploy
 
 import (
 	"bytes"
-	"crypto/rand"
-	"encoding/binary"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"strconv"
-	"sync/atomic"
+	"sync"
 
 	"perflab/internal/proc"
 )
@@ -21,17 +20,53 @@ const (
 	highestPort    = 60000
 	fewestPorts    = 2000
 	usualEphemeral = 32768
+
+	mostTaken = 1000 // how many may turn out not to be had before a choice is given up
 )
 
-// lastPort is where the search for ports goes on, so that no two deployments of a
-// perflab are given the same before either listens. Each perflab begins elsewhere.
-var lastPort = func() *atomic.Uint32 {
-	var b [4]byte
-	rand.Read(b[:]) // does not fail
-	a := new(atomic.Uint32)
-	a.Store(binary.NativeEndian.Uint32(b[:]))
-	return a
-}()
+// A perflab has the ports that it gives out in blocks, so that none is one that another perflab on
+// this machine has just freed, or will soon have listened on.
+const blockPorts = 128
+
+// chooser gives out the ports of a block of a machine's range, then those of another.
+type chooser struct {
+	mu     sync.Mutex
+	number int             // of the block in any range that is divided so
+	given  int             // of its ports; 0: there is no block yet
+	held   [2]net.Listener // on the first ports of this block and of the one before, in this machine's range
+}
+
+// chosen is what all of a perflab's ports come from, so that no two deployments are given the same
+// before either listens.
+var chosen chooser
+
+func (c *chooser) next(low, high int) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.given%(blockPorts-1) == 0 {
+		c.claim()
+	}
+	c.given++
+	return low + c.number%((high-low)/blockPorts)*blockPorts + c.given
+}
+
+// claim takes a block on whose first port nobody listens and listens there, as another perflab
+// would: that port is given to nobody. Where it can listen on none of so many, the block is one by chance.
+func (c *chooser) claim() {
+	low, high := thisMachine()
+	if c.held[1] != nil {
+		c.held[1].Close()
+	}
+	c.held[0], c.held[1], c.given = nil, c.held[0], 0
+	for range mostTaken {
+		c.number = rand.IntN((high - low) / blockPorts)
+		l, err := net.Listen("tcp", net.JoinHostPort(loopback, strconv.Itoa(low+c.number*blockPorts)))
+		if err == nil {
+			c.held[0] = l
+			return
+		}
+	}
+}
 
 // freePorts chooses ports that do not appear as a local one in a machine's tables:
 // ip_local_port_range, then net/tcp and net/tcp6 of its /proc.
@@ -46,7 +81,8 @@ func freePorts(tables []byte, n int) ([]int, error) {
 		if len(ports) == n {
 			return ports, nil
 		}
-		if p := nextPort(low, high); !used[p] {
+		if p := chosen.next(low, high); !used[p] {
+			used[p] = true
 			ports = append(ports, p)
 		}
 	}
@@ -67,21 +103,21 @@ func portRange(tables []byte) (low, high int) {
 	return lowestPort, highestPort
 }
 
-func nextPort(low, high int) int { return low + int(lastPort.Add(1)%uint32(high-low)) }
-
-// mostTaken is how many ports may turn out not to be had before the search is given up.
-const mostTaken = 1000
+// thisMachine is where ports of this machine are chosen.
+func thisMachine() (low, high int) {
+	tables, _ := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range") // of another system the usual one
+	return portRange(tables)
+}
 
 // ChoosePorts chooses ports of an address of this machine on which nothing listens, all held until
 // the last is chosen.
 func ChoosePorts(host string, n int) (ports []int, err error) {
-	tables, _ := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range") // of another system the usual one
-	low, high := portRange(tables)
+	low, high := thisMachine()
 	for range n + mostTaken {
 		if len(ports) == n {
 			return ports, nil
 		}
-		l, lerr := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(nextPort(low, high))))
+		l, lerr := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(chosen.next(low, high))))
 		if lerr != nil {
 			err = lerr
 			continue

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -57,12 +59,14 @@ const tables = `32768	60999
 `
 
 func TestFreePorts(t *testing.T) {
-	first, err := freePorts(nil, 1)
-	if err != nil {
-		t.Fatal(err)
+	var first []int
+	for first == nil || chosen.given > blockPorts-10 { // near its end what comes next is of another block
+		var err error
+		if first, err = freePorts(nil, 1); err != nil {
+			t.Fatal(err)
+		}
 	}
-	span := usualEphemeral - lowestPort
-	next := func(n int) int { return lowestPort + (first[0]-lowestPort+n)%span }
+	next := func(n int) int { return first[0] + n }
 	ports, err := freePorts(fmt.Appendf(nil, tables, next(1), next(3)), 3)
 	if want := []int{next(2), next(4), next(5)}; err != nil || !slices.Equal(ports, want) {
 		t.Errorf("ports %v, %v; want %v", ports, err, want)
@@ -77,6 +81,37 @@ func TestFreePorts(t *testing.T) {
 	}
 	if ports, err := freePorts(all.Bytes(), 1); err == nil {
 		t.Errorf("ports %v where none is free", ports)
+	}
+}
+
+// TestChooser: a perflab gives out the ports of its own block, each once before those of another.
+// Nobody else has that block, nor the one before, and one before these is free again.
+func TestChooser(t *testing.T) {
+	var c chooser
+	low, high := thisMachine()
+	var firsts []string
+	for range 4 {
+		begin := c.next(low, high) - 1
+		for i := range blockPorts - 2 {
+			if p := c.next(low, high); p != begin+2+i {
+				t.Fatalf("port %d after %d ports of the block at %d", p, i+1, begin)
+			}
+		}
+		firsts = append(firsts, net.JoinHostPort(loopback, strconv.Itoa(begin)))
+	}
+	runtime.GC() // which closes a listener that nothing refers to
+	for i, first := range firsts {
+		held := slices.Index(firsts[2:], first) >= 0
+		l, err := net.Listen("tcp", first)
+		if (err != nil) != held {
+			t.Errorf("block %d of %v: %v", i, firsts, err)
+		}
+		if err == nil {
+			l.Close()
+		}
+	}
+	for _, l := range c.held {
+		l.Close()
 	}
 }
 
