@@ -18,7 +18,8 @@ type model struct {
 	*guarded
 	foreteller
 	axes    []Dimension
-	choices []int // those in which configurations that may be launched differ, by their place
+	choices []int             // those in which configurations that may be launched differ, by their place
+	traits  []blame.Parameter // those beside the engine
 
 	// What was concluded from so many trials, ends and launches of the baseline: what follows
 	// from them alone is asked for again and again.
@@ -39,7 +40,7 @@ type prediction struct {
 	log      float64            // of the objective; not a number: nothing
 	borrowed bool               // of other engines: see borrow
 	point    surrogate.Point
-	suspects []blame.Suspect
+	traits   *blame.Config
 }
 
 // own reports whether the objective is predicted of the very configuration.
@@ -118,7 +119,7 @@ func (m *model) predict(config Config) *prediction {
 	if f, ok := m.predictions[k]; ok {
 		return f
 	}
-	f := &prediction{log: math.NaN(), point: m.locate(config), suspects: m.suspects(config, k)}
+	f := &prediction{log: math.NaN(), point: m.locate(config), traits: blame.Of(m.traits, config[engineParameter], k, config)}
 	m.predictions[k] = f
 	if m.predictor == nil {
 		return f

@@ -8,6 +8,7 @@ import (
 
 	"perflab/internal/field"
 	"perflab/internal/tune/answers"
+	"perflab/internal/tune/blame"
 )
 
 // Race looks for the best configuration of a search space and shows that it is
@@ -113,6 +114,11 @@ func NewRace(g SearchSpace, p Predictor, s Space, o Objective, b Budget, r RaceO
 	m := &model{guarded: guard, foreteller: foreteller{of: h, search: g, predictor: p}, axes: axes(g, s)}
 	m.forget()
 	m.choices = m.varying()
+	for _, axis := range m.axes {
+		if axis.Name != engineParameter {
+			m.traits = append(m.traits, blame.Parameter(axis))
+		}
+	}
 	race := &Race{state: &raceState{launcher: &launcher{model: m}, vain: map[string]bool{}}}
 	race.body = func(p *Procedure) {
 		race.state.starter = p

@@ -79,14 +79,29 @@ func (k *Coverage) Closed(p Point, often int) (place int, ok bool) {
 }
 
 // Shut reports whether a configuration has a choice with which all that was launched, so often at least,
-// was refused or lost.
+// was refused or lost. What another such choice explains better, with more refusals, does not count.
 func (k *Coverage) Shut(p Point, often int) bool {
 	for i, c := range p.At {
-		if k.never(i, c) && len(with(k.refused, p, i))+len(with(k.lost, p, i)) >= often {
+		if k.never(i, c) && len(k.laidTo(p, i))+len(with(k.lost, p, i)) >= often {
 			return true
 		}
 	}
 	return false
+}
+
+// laidTo are the refusals with a choice of a configuration that has never run, but for those of another
+// such choice that was refused more often.
+func (k *Coverage) laidTo(p Point, place int) []Point {
+	all := with(k.refused, p, place)
+	often := len(all)
+	return slices.DeleteFunc(all, func(q Point) bool {
+		for i, c := range q.At {
+			if k.never(i, c) && len(with(k.refused, q, i)) > often {
+				return true
+			}
+		}
+		return false
+	})
 }
 
 // Unlike is how many values of a configuration are in nothing that was refused with its choice at a place.

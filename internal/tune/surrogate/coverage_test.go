@@ -81,3 +81,19 @@ func TestShut(t *testing.T) {
 		t.Error("what ran is shut")
 	}
 }
+
+// TestShutByAnother: refusals that an engine explains do not shut a layout that was tried on it alone.
+func TestShutByAnother(t *testing.T) {
+	k := &Coverage{}
+	k.Add(at("a", "1", 64, 0))
+	for range 3 {
+		k.Refuse(at("b", "8", 64, 0))
+	}
+	if of := at("a", "8", 64, 0); !k.Shut(of, 3) {
+		t.Error("either may be why, and one is open")
+	}
+	k.Refuse(at("b", "1", 64, 0))
+	if k.Shut(at("a", "8", 64, 0), 3) || !k.Shut(at("b", "1", 128, 0), 3) {
+		t.Error("the layout is shut, or the engine that was refused with another too is not")
+	}
+}
