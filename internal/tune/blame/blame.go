@@ -6,11 +6,11 @@
 //	faults := blame.Learn(parameters, launches)      // which ran, which were refused
 //	chance := faults.Runs(of)                        // that it runs
 //
-// Each cause is there with a chance of its own, and a configuration is refused that has one in it
+// Each cause is there with a chance of its own, and a configuration that has one in it is refused
 // (the noisy-or of Pearl, Probabilistic Reasoning in Intelligent Systems, 1988, without the noise).
 // What ran had none. Sets of causes that explain the refusals are drawn by their probability (Gibbs
-// sampling), so that two causes that explain the same share the blame, and what one of them explains
-// already speaks for no other. It knows no log and no rule: what those say is known before a launch.
+// sampling): so two causes that explain the same refusals share the blame, and a refusal that one
+// cause explains says nothing of another. It knows no log and no rule: what those say is known before a launch.
 package blame
 
 import (
@@ -31,7 +31,7 @@ const (
 	ofWhole     = 0.005
 	engineNeeds = 0.08  // another value of one parameter: all of these together
 	choiceNeeds = 0.004 // so does a choice, as a layout
-	tooSmall    = 0.3   // by how much likelier it is that a number is too small than that it is too large
+	tooSmall    = 0.3   // how likely it is that a number is too small, beside that it is too large
 	// How likely it is that what has no cause in it is refused all the same, and that our machinery
 	// loses it, beside what has one.
 	unexplained = 0.003
@@ -92,7 +92,7 @@ type Launch struct {
 type relation int
 
 const (
-	has relation = iota // whatever value
+	whatever relation = iota
 	same
 	other
 	above
@@ -105,10 +105,10 @@ type cause struct {
 	key    string // of the whole; "": whatever else it has
 	with   int    // a parameter, which has a value; below 0: none
 	value  string
-	of     int // another parameter, which is to a value as is says
+	of     int // another parameter, of which is says what its value is
 	is     relation
-	to     string
-	log    float64
+	to     string  // the value that it is held against
+	log    float64 // that of a number
 }
 
 func (k *cause) in(c *Config) bool {
