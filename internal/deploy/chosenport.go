@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -20,6 +21,7 @@ const (
 	highestPort    = 60000
 	fewestPorts    = 2000
 	usualEphemeral = 32768
+	nodePorts      = 30000 // from which a Kubernetes cluster gives ports of its nodes to services
 
 	mostTaken = 1000 // how many may turn out not to be had before a choice is given up
 )
@@ -59,7 +61,7 @@ func (c *chooser) claim() {
 	}
 	c.held[0], c.held[1], c.given = nil, c.held[0], 0
 	for range mostTaken {
-		c.number = rand.IntN((high - low) / blockPorts)
+		c.number = rand.IntN((min(high, nodePorts) - low) / blockPorts)
 		l, err := net.Listen("tcp", net.JoinHostPort(loopback, strconv.Itoa(low+c.number*blockPorts)))
 		if err == nil {
 			c.held[0] = l
@@ -107,6 +109,21 @@ func portRange(tables []byte) (low, high int) {
 func thisMachine() (low, high int) {
 	tables, _ := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range") // of another system the usual one
 	return portRange(tables)
+}
+
+// BlindPorts chooses ports for a machine of which nothing is known, of those that are neither an
+// engine's usual ones nor those of outgoing connections or of a cluster's services.
+func BlindPorts(n int) ([]int, error) {
+	var ports []int
+	for range n + mostTaken {
+		if len(ports) == n {
+			return ports, nil
+		}
+		if p := chosen.next(lowestPort, nodePorts); !slices.Contains(ports, p) {
+			ports = append(ports, p)
+		}
+	}
+	return nil, fmt.Errorf("%d of %d ports from %d to %d are free", len(ports), n, lowestPort, nodePorts-1)
 }
 
 // ChoosePorts chooses ports of an address of this machine on which nothing listens, all held until

@@ -115,6 +115,24 @@ func TestChooser(t *testing.T) {
 	}
 }
 
+// TestBlindPorts: ports of a machine of which nothing is known are distinct, and none that a cluster gives to services.
+func TestBlindPorts(t *testing.T) {
+	ports, err := BlindPorts(2 * blockPorts)
+	seen := map[int]bool{}
+	for _, p := range ports {
+		if seen[p] || p < lowestPort || p >= nodePorts {
+			t.Errorf("port %d of %v", p, ports)
+		}
+		seen[p] = true
+	}
+	if err != nil || len(ports) != 2*blockPorts {
+		t.Errorf("%d ports, %v", len(ports), err)
+	}
+	if ports, err := BlindPorts(nodePorts); err == nil {
+		t.Errorf("%d ports of fewer", len(ports))
+	}
+}
+
 func TestExplainSSH(t *testing.T) {
 	for _, c := range []struct{ said, want, help string }{
 		{"ssh: Could not resolve hostname n7: Name or service not known\r\n", "its name cannot be resolved", "n7"},

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"strings"
 	"sync"
@@ -39,29 +38,7 @@ var (
 // Ports chooses ports. A pod has addresses of its own and all ports free; those of the node's network
 // might be taken, which only the start tells.
 func (h *host) Ports(_ context.Context, _ string, n int) ([]int, error) {
-	if n > highestPort-lowestPort {
-		return nil, fmt.Errorf("%d ports are more than there are from %d to %d", n, lowestPort, highestPort-1)
-	}
-	return h.ports(n, nil), nil
-}
-
-// Of the ports that are neither an engine's usual ones nor those of outgoing connections.
-const (
-	lowestPort  = 20000
-	highestPort = 30000
-)
-
-// ports are n distinct ones that are not taken.
-func (h *host) ports(n int, taken map[int]bool) (out []int) {
-	used := map[int]bool{}
-	for len(out) < n {
-		p := lowestPort + rand.IntN(highestPort-lowestPort)
-		if !used[p] && !taken[p] {
-			used[p] = true
-			out = append(out, p)
-		}
-	}
-	return out
+	return deploy.BlindPorts(n)
 }
 
 // Plan takes note of what is about to be started.
