@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
-	"slices"
 	"strconv"
 	"sync"
 
@@ -42,6 +41,7 @@ type chooser struct {
 // before either listens.
 var chosen chooser
 
+// next is the next port, of a range.
 func (c *chooser) next(low, high int) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -78,6 +78,15 @@ func freePorts(tables []byte, n int) ([]int, error) {
 	for s := range proc.Sockets(tables) {
 		used[s.Port] = true
 	}
+	return unused(used, low, high, n)
+}
+
+// BlindPorts chooses ports for a machine of which nothing is known, of those that are neither an
+// engine's usual ones nor those of outgoing connections or of a cluster's services.
+func BlindPorts(n int) ([]int, error) { return unused(map[int]bool{}, lowestPort, nodePorts, n) }
+
+// unused chooses ports of a range that are not used yet.
+func unused(used map[int]bool, low, high, n int) ([]int, error) {
 	var ports []int
 	for range high - low {
 		if len(ports) == n {
@@ -109,21 +118,6 @@ func portRange(tables []byte) (low, high int) {
 func thisMachine() (low, high int) {
 	tables, _ := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range") // of another system the usual one
 	return portRange(tables)
-}
-
-// BlindPorts chooses ports for a machine of which nothing is known, of those that are neither an
-// engine's usual ones nor those of outgoing connections or of a cluster's services.
-func BlindPorts(n int) ([]int, error) {
-	var ports []int
-	for range n + mostTaken {
-		if len(ports) == n {
-			return ports, nil
-		}
-		if p := chosen.next(lowestPort, nodePorts); !slices.Contains(ports, p) {
-			ports = append(ports, p)
-		}
-	}
-	return nil, fmt.Errorf("%d of %d ports from %d to %d are free", len(ports), n, lowestPort, nodePorts-1)
 }
 
 // ChoosePorts chooses ports of an address of this machine on which nothing listens, all held until

@@ -194,7 +194,7 @@ type suspect struct {
 	cause
 	odds     float64 // before anything is known, as a logarithm
 	explains []int   // of what was refused
-	is       bool    // in the set that is drawn
+	there    bool    // in the set that is drawn
 	sets     drawn
 }
 
@@ -274,7 +274,7 @@ func (s *suspects) draw(rng *rand.Rand) Faults {
 		for i := range s.all {
 			k := &s.all[i]
 			odds, own := k.odds, 0
-			if k.is {
+			if k.there {
 				own = 1
 			}
 			for _, r := range k.explains {
@@ -282,13 +282,13 @@ func (s *suspects) draw(rng *rand.Rand) Faults {
 					odds += s.weights[r]
 				}
 			}
-			is := rng.Float64() < 1/(1+math.Exp(-odds))
-			if is == k.is {
+			there := rng.Float64() < 1/(1+math.Exp(-odds))
+			if there == k.there {
 				continue
 			}
-			k.is = is
+			k.there = there
 			for _, r := range k.explains {
-				if is {
+				if there {
 					explained[r]++
 				} else {
 					explained[r]--
@@ -304,7 +304,7 @@ func (s *suspects) draw(rng *rand.Rand) Faults {
 			step()
 		}
 		for i := range s.all {
-			if k := &s.all[i]; k.is {
+			if k := &s.all[i]; k.there {
 				k.sets[n/64] |= 1 << (n % 64)
 			}
 		}
