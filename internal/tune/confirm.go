@@ -157,12 +157,12 @@ func (s *raceState) plan() *confirmation {
 	if s.based() {
 		k.finalists = append(k.finalists, newFinalist(theBaseline.candidate, theBaseline, s.baseConfig(), 0))
 	}
-	line, left, lost := confirmable(s.model), s.left(), 0
+	line, left := confirmable(s.model), s.left()
 	if line.sure {
-		k.least, lost = fewest, spareLaunches
+		k.least = fewest
 	}
 	for _, st := range line.all {
-		if len(k.finalists) >= 2 && (len(k.finalists) == 3 || k.based() && !line.rivals(st) || (len(k.finalists)+1)*k.least+lost > left) {
+		if len(k.finalists) >= 2 && (len(k.finalists) == 3 || k.based() && !line.rivals(st) || (len(k.finalists)+1)*k.least > left) {
 			break
 		}
 		k.finalists = append(k.finalists, newFinalist(st.trial.name, st.trial.origin, st.trial.Config, k.rounds))
@@ -449,7 +449,7 @@ func (k *confirmation) compare(a, b *finalist, workload string, level float64, f
 		return out, err
 	}
 	out.Ratio = Span{math.Exp(d.Diff), math.Exp(d.Low), math.Exp(d.High)}
-	out.P = min(1, d.P*(1-Confidence)/(1-level))
+	out.Noise, out.P = d.SD, min(1, d.P*(1-Confidence)/(1-level))
 	out.Verdict = k.verdictOf(out.Ratio, workload == "" && b == k.baseline())
 	out.ByObjective, out.Later = out.Verdict, !slices.Contains(k.finalists, a)
 	n, df := max(1, d.N), d.DF

@@ -91,6 +91,7 @@ type Comparison struct {
 	Trials   []int   `json:"trials"`         // launches of the one
 	Others   []int   `json:"others"`         // and of the other
 	Ratio    Span    `json:"ratio"`          // with the interval at 95 %, corrected for the number of comparisons and of looks
+	Noise    float64 `json:"noise,omitzero"` // between these launches, a standard deviation of logarithms; 0: not known
 	P        float64 `json:"p"`              // two-sided, corrected as the interval is
 	Family   int     `json:"family"`         // comparisons it was corrected for
 	Looks    int     `json:"looks,omitzero"` // times that it was looked at, at most, which it is corrected for too; 0: once

@@ -89,13 +89,13 @@ func (l lineup) isSure() bool {
 }
 
 // launches are what the confirmation takes at least: the rounds of a pair; of a gain that is sure two
-// rounds, of three where the second may be the better one, and the spare.
+// rounds and the spare, or two rounds of three where the second may be the better one, and stands in where a launch is lost.
 func (l lineup) launches() int {
 	switch {
 	case !l.sure:
 		return 2 * l.options.Rounds
 	case len(l.all) > 1 && l.rivals(l.all[1]):
-		return 3*fewest + spareLaunches
+		return 3 * fewest
 	}
 	return 2*fewest + spareLaunches
 }

@@ -55,7 +55,7 @@ func moreLaunches(s outcome.Study) []string {
 	}
 	for _, c := range slices.Concat(s.Race.Comparisons, s.Race.HoldOuts) {
 		if c.Verdict == tune.TooSmall && ofBaseline(s, c) {
-			out = append(out, tooSmall(s.Race.Noise, c, c.Workload != primary(s), s.Objective.Better == "higher"))
+			out = append(out, tooSmall(s, c))
 		}
 	}
 	return append(out, launchNamed(s.Race.Unlaunched)...)
@@ -88,26 +88,31 @@ func primary(s outcome.Study) string {
 	return ""
 }
 
-// tooSmall is how many launches would show an effect of the size seen.
-func tooSmall(noise tune.Noise, c tune.Comparison, heldOut, higher bool) string {
-	seen := math.Abs(math.Log(c.Ratio.Value))
-	size := Ratio(tune.Span{Value: c.Ratio.Value}, higher)
-	on := ""
-	if heldOut {
-		on = " on " + c.Workload
+// tooSmall is how many launches would show an effect of the size seen. All of the study's tell of the noise under its
+// primary workload; under a further one, which may be noisier, those of the comparison alone.
+func tooSmall(s outcome.Study, c tune.Comparison) string {
+	noise, on := s.Race.Noise.Between, ""
+	if s.Race.Noise.Launches == 0 {
+		noise = 0 // a guess
 	}
+	if c.Workload != primary(s) {
+		noise, on = c.Noise, " on "+c.Workload
+	}
+	had := min(len(c.Trials), len(c.Others))
+	seen := math.Abs(math.Log(c.Ratio.Value))
+	size := Ratio(tune.Span{Value: c.Ratio.Value}, s.Objective.Better == "higher")
 	switch {
-	case noise.Launches == 0 || noise.Between <= 0 || len(c.Trials) < 2:
-		return fmt.Sprintf("Launch %s and the baseline more often%s: the noise between launches is not known, so how many would tell cannot be said. Start with a budget of %d (budget.trials).", c.Label, on, 2*leastBudget)
+	case noise <= 0 || had < 2:
+		return fmt.Sprintf("Launch %s and the baseline more often%s: the noise between launches is not known, so how many would tell cannot be said. Start with a budget of %d (budget.trials).", c.Label, on, max(2*leastBudget, len(s.Trials)+2))
 	case seen == 0:
 		return ""
 	}
-	n := launchesFor(noise.Between, seen, max(1, c.Family), len(c.Trials))
+	n := max(launchesFor(noise, seen, max(1, c.Family), had), had+1)
 	if n > mostConfirming {
-		return fmt.Sprintf("An effect of %s%s, the size seen, would take %d launches of %s and as many of the baseline at the noise of %s that was measured between launches: a longer load, or a machine that does nothing else, makes that fewer.", size, on, n, c.Label, percent(noise.Between))
+		return fmt.Sprintf("An effect of %s%s, the size seen, would take %d launches of %s and as many of the baseline at the noise of %s that was measured between launches: a longer load, or a machine that does nothing else, makes that fewer.", size, on, n, c.Label, percent(noise))
 	}
-	return fmt.Sprintf("Launch more often: %d launches each of %s and the baseline show an effect of %s%s, the size seen, 4 times in 5 at the noise of %s that was measured between launches. Set budget.trials to about %d, of which a race keeps that many.",
-		n, c.Label, size, on, percent(noise.Between), int(math.Ceil(2*float64(n)/tune.MostKept)))
+	return fmt.Sprintf("Launch more often: %d launches each of %s and the baseline show an effect of %s%s, the size seen, 4 times in 5 at the noise of %s that was measured between launches. Set race.rounds to %d and budget.trials to %d, so that the search has as many launches as it had.",
+		n, c.Label, size, on, percent(noise), n, len(s.Trials)+2*(n-had))
 }
 
 // launchesFor is how many launches of each side show an effect, of one that is looked at from the

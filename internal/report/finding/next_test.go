@@ -40,8 +40,11 @@ func TestNext(t *testing.T) {
 	void.Trials[0].Status = tune.Void
 	heldOut := raceOf(tune.Comparison{Verdict: tune.NoDifference}, noise)
 	loss := tooSmall
-	loss.Label, loss.Against, loss.Workload, loss.Trials, loss.Ratio.Value = "FP8", "vLLM", "long", []int{1, 2}, 0.9
+	loss.Label, loss.Against, loss.Workload, loss.Trials, loss.Others, loss.Ratio.Value, loss.Noise = "FP8", "vLLM", "long", []int{1, 2}, []int{3, 4}, 0.9, 0.04
 	heldOut.Race.HoldOuts = []tune.Comparison{loss}
+	older := raceOf(tune.Comparison{Verdict: tune.NoDifference}, noise)
+	loss.Noise = 0
+	older.Race.HoldOuts = []tune.Comparison{loss}
 	for _, tt := range []struct {
 		name  string
 		study outcome.Study
@@ -50,10 +53,12 @@ func TestNext(t *testing.T) {
 		{"partial", outcome.Study{Partial: true, Simulated: true}, []string{"Let the study come to its end: ... keeps what was measured."}},
 		{"no gain that matters", raceOf(tune.Comparison{Verdict: tune.NoDifference}, noise), nil},
 		{"simulated", simulated, []string{"Measure it on the hardware: these figures are SIMULATED. ... run perflab tune again."}},
-		{"too few launches", raceOf(tooSmall, noise), []string{"Launch more often: 5 launches each of FP8 and the baseline show an effect of +3.0 %, the size seen, ... noise of 1.2 % that was measured between launches. Set budget.trials to about 24, of which a race keeps that many."}},
+		{"too few launches", raceOf(tooSmall, noise), []string{"Launch more often: 5 launches each of FP8 and the baseline show an effect of +3.0 %, the size seen, ... noise of 1.2 % that was measured between launches. Set race.rounds to 5 and budget.trials to 8, so that the search has as many launches as it had."}},
+		{"as many as should do", raceOf(tune.Comparison{Verdict: tune.TooSmall, Ratio: tune.Span{Value: 1.3}}, noise), []string{"Launch more often: 3 launches each of FP8 ... Set race.rounds to 3 and budget.trials to 4, "}},
 		{"far too few", raceOf(tooSmall, tune.Noise{Between: 0.05, Launches: 4}), []string{"An effect of +3.0 %, the size seen, would take 46 launches ... makes that fewer."}},
 		{"noise not known", raceOf(tooSmall, tune.Noise{}), []string{"Launch FP8 and the baseline more often: ... budget of 16 (budget.trials)."}},
-		{"on a further workload", heldOut, []string{"Launch more often: ... an effect of -10.0 % on long, the size seen, ... of which a race keeps that many."}},
+		{"on a further workload, which is noisier", heldOut, []string{"Launch more often: ... an effect of -10.0 % on long, the size seen, ... noise of 4 % ... Set race.rounds to 4 and budget.trials to 6, "}},
+		{"on a further workload, in an older study", older, []string{"Launch FP8 and the baseline more often on long: ... budget of 16 (budget.trials)."}},
 		{"shown", shown, []string{"Test the answers: model=m-FP8 may change them ... Accuracy guard).", "Serve it: the command above ... starts it."}},
 		{"shown, and tested", tested, []string{"Serve it: bash out/trials/005/start.sh starts all 2 processes ... answer."}},
 		{"misses a bound", misses, nil},
