@@ -15,13 +15,13 @@ import (
 	"perflab/internal/tune/journal"
 )
 
-// machinesStudy is a race over three simulated machines that differ.
+// machinesStudy is a race over three simulated machines that differ, under loads that a busy machine can make three of at once.
 const machinesStudy = `name: machines
-model: Qwen/Qwen3-8B
+model: Qwen/Qwen3-14B
 hardware: {gpu: h100-sxm, gpus: 2}
 objective: {metric: total_token_throughput}
 workloads:
-  - {name: chat, dataset_name: random, num_prompts: 60, random_input_len: 64, random_output_len: 16, max_concurrency: 8}
+  - {name: chat, dataset_name: random, num_prompts: 40, random_input_len: 64, random_output_len: 16, max_concurrency: 4}
 baseline: {label: vLLM, engine: vllm}
 space: {engine: [vllm, sglang]}
 budget: {trials: 12}
