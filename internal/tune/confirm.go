@@ -601,7 +601,7 @@ func (k *confirmation) noise() (sd float64, n int) {
 
 // What the confirmation is kept: rounds of a pair. Until something leads by what matters they
 // are one for each launchesPerRound of the budget, at most moreRounds above the least; then
-// as many as show the gain of what leads with usualPower, of at most MostKept of all launches, or
+// as many as show the gain of what leads with usualPower, of at most mostKept of all launches, or
 // of a small budget keptOfSmall. One more is for a launch that is lost, or else for the command
 // without what it probably does not need, where there are sparesFrom launches; and from
 // reducedBudget on some are for what else may go.
@@ -611,7 +611,7 @@ const (
 	sparesFrom       = 13
 	reducedBudget    = 40
 	usualPower       = 0.9
-	MostKept         = 0.42
+	mostKept         = 0.42
 	keptOfSmall      = 4.0 / 7
 )
 
@@ -631,7 +631,7 @@ func (m *model) searching() int {
 			if line := confirmable(m); line.sure {
 				return m.left() - line.launches() - reducing(total, m.options.Rounds)
 			}
-			share := MostKept
+			share := mostKept
 			if total < smallBudget {
 				share = keptOfSmall
 			}

@@ -92,11 +92,11 @@ func primary(s outcome.Study) string {
 // primary workload; under a further one, which may be noisier, those of the comparison alone.
 func tooSmall(s outcome.Study, c tune.Comparison) string {
 	noise, on := s.Race.Noise.Between, ""
-	if s.Race.Noise.Launches == 0 {
-		noise = 0 // a guess
-	}
-	if c.Workload != primary(s) {
+	switch {
+	case c.Workload != primary(s):
 		noise, on = c.Noise, " on "+c.Workload
+	case s.Race.Noise.Launches == 0:
+		noise = 0 // a guess
 	}
 	had := min(len(c.Trials), len(c.Others))
 	seen := math.Abs(math.Log(c.Ratio.Value))
