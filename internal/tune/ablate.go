@@ -116,16 +116,15 @@ func (s *raceState) leaveOut(k *confirmation, group []*ablation) bool {
 		f = newFinalist(from.String(), from, config, 0)
 		k.reduced = append(k.reduced, f)
 	}
-	why := s.launchReduced(k, f)
-	f.unfit = why
+	f.unfit = s.launchReduced(k, f)
 	if len(group) == 1 && k.pick == k.winner {
 		group[0].alone = f
 		if d, err := k.compareAlone(k.winner, f); err == nil {
 			group[0].span = &Span{d.Ratio.Value - 1, d.Ratio.Low - 1, d.Ratio.High - 1}
 		}
 	}
-	if why != nil {
-		k.keep(group, *why)
+	if f.unfit != nil {
+		k.keep(group, *f.unfit)
 		return false
 	}
 	k.pick = f
@@ -172,22 +171,17 @@ func (s *raceState) launchReduced(k *confirmation, f *finalist) *Finding {
 		if round > k.rounds {
 			of = append(of, k.winner)
 		}
-		switch {
-		case f == k.baseline():
-			of = nil // what it is known by is not added to
-		case s.left() < len(of):
+		if f == k.baseline() || s.left() < len(of) { // what the baseline is known by is not added to
 			of = nil
 		}
 		if of == nil && round > k.rounds {
 			break
 		}
-		f.out = false                                                     // one that fell behind, and is the simpler one
-		if first := round; of != nil && s.several() && round < k.rounds { // as many as are made before anything is looked at
+		f.out = false                                     // one that fell behind, and is the simpler one
+		if of != nil && s.several() && round < k.rounds { // as many as are made before anything is looked at
 			last = max(round, min(k.least, k.rounds, round-1+s.left()))
-			s.launchRounds(of, CheckStage, first, last, func(round int) bool { return round > first || len(f.rounds) > 0 })
-		} else {
-			s.launchRounds(of, CheckStage, round, round, func(int) bool { return len(f.rounds) > 0 })
 		}
+		s.launchRounds(of, CheckStage, round, last, func(at int) bool { return at > round || len(f.rounds) > 0 })
 		if t := k.winner.rounds[round]; t != nil && round > k.rounds {
 			delete(k.winner.rounds, round)
 			k.winner.more[round] = t

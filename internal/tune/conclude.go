@@ -149,13 +149,7 @@ func (k *confirmation) preferredBy(f *finalist) *BoundPair {
 // foremost is the finalist that most is known of beside the baseline: one that fell
 // behind, or could not be launched again, has fewer launches.
 func (k *confirmation) foremost() *finalist {
-	best := k.others()[0]
-	for _, f := range k.others() {
-		if len(f.rounds) > len(best.rounds) {
-			best = f
-		}
-	}
-	return best
+	return slices.MaxFunc(k.others(), func(a, b *finalist) int { return len(a.rounds) - len(b.rounds) })
 }
 
 // baselineStays is the verdict by which no other is recommended.

@@ -65,15 +65,7 @@ func (f *finalist) middle() int {
 	if len(trials) == 0 {
 		return 0
 	}
-	slices.SortStableFunc(trials, func(a, b *trial) int {
-		switch {
-		case a.log < b.log:
-			return -1
-		case a.log > b.log:
-			return 1
-		}
-		return a.Trial - b.Trial
-	})
+	slices.SortStableFunc(trials, func(a, b *trial) int { return cmp.Or(cmp.Compare(a.log, b.log), a.Trial-b.Trial) })
 	return trials[(len(trials)-1)/2].Trial
 }
 

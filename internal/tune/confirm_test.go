@@ -263,6 +263,31 @@ func TestConfirmationOfASureGain(t *testing.T) {
 	}
 }
 
+// TestConfirmationStandsIn: where a budget has two rounds of three left, and no launch beside them, one that is lost, whichever
+// it is, leaves enough to show the gain of one of the two.
+func TestConfirmationStandsIn(t *testing.T) {
+	t.Parallel()
+	for lost := range 7 { // 0: none
+		a, err := NewRace(duel{world(1), 12}.space(), nil, raceSpace(), up, Budget{Trials: 16}, RaceOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		evaluate, confirming, got := trialOf{gain: 1, noise: 0.002}.evaluate(3), 0, map[string]int{}
+		asked, r := playRace(t, a, func(ctx context.Context, p Proposal) (Observation, error) {
+			if p.Pass > 0 {
+				if confirming++; confirming == lost {
+					return Observation{Status: Failed, Reason: "no node", Seconds: 10}, nil
+				}
+				got[p.Config["arm"]]++
+			}
+			return evaluate(ctx, p)
+		})
+		if arm := asked[r.Winner-1].Config["arm"]; confirming != 6 || len(got) != 3 || got[arm] < fewest || r.Verdict.Kind != ShownBetter {
+			t.Errorf("launch %d of %d lost: %v of arm %q, launched %v", lost, confirming, r.Verdict.Kind, arm, got)
+		}
+	}
+}
+
 // TestConfirmationReplaces: where what led cannot be launched again, the next best is
 // confirmed.
 func TestConfirmationReplaces(t *testing.T) {

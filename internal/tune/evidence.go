@@ -1,8 +1,6 @@
 package tune
 
-import (
-	"perflab/internal/tune/answers"
-)
+import "perflab/internal/tune/answers"
 
 // Evidence is what stands behind a race's conclusion, for the report. Ratios are
 // of the objective in the direction that is better, so 1.1 is 10 % better also

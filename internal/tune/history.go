@@ -133,18 +133,11 @@ func (h *history) based() bool {
 // reference is the mean log of the baseline's launches under a share of the load,
 // or of all that was measured where the baseline was not.
 func (h *history) reference(share float64) float64 {
-	var x []float64
-	for _, t := range h.base {
-		if t.Share == share && t.measured() {
-			x = append(x, t.log)
-		}
+	of := h.base
+	if len(h.base) > 0 && !h.based() {
+		of = h.trials
 	}
-	for _, t := range h.trials {
-		if len(h.base) > 0 && !h.based() && t.Pass == 0 && t.Share == share && t.measured() {
-			x = append(x, t.log)
-		}
-	}
-	return stat.Mean(x)
+	return meanLog(slices.DeleteFunc(slices.Clone(of), func(t *trial) bool { return t.Pass != 0 || t.Share != share || !t.measured() }))
 }
 
 // What the noise is taken to be before anything is known: launches of a server

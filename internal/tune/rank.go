@@ -39,11 +39,11 @@ func (m *model) rank(candidates []Candidate) []*contender {
 	seen := map[string]bool{}
 	for _, k := range candidates {
 		k.Config = Change{}.Apply(k.Config)
-		if key := k.Config.key(); seen[key] {
+		key := k.Config.key()
+		if seen[key] {
 			continue
-		} else {
-			seen[key] = true
 		}
+		seen[key] = true
 		c := &contender{Candidate: k, origin: lineage{candidate: k.Label}, point: m.locate(k.Config)}
 		if k.Refused == "" {
 			c.point = m.point(k.Config)
