@@ -218,6 +218,30 @@ func TestConfirmationStops(t *testing.T) {
 	}
 }
 
+// losing is an evaluation of which one launch of the confirmation is lost; 0: none.
+func losing(lost int, evaluate evaluator) evaluator {
+	confirming := 0
+	return func(ctx context.Context, p Proposal) (Observation, error) {
+		if p.Pass > 0 {
+			if confirming++; confirming == lost {
+				return Observation{Status: Failed, Reason: "no node", Seconds: 10}, nil
+			}
+		}
+		return evaluate(ctx, p)
+	}
+}
+
+// confirmedBy counts the launches of a confirmation that have figures, by arm; the baseline's is "".
+func confirmedBy(a *Race) map[string]int {
+	out := map[string]int{}
+	for _, t := range a.state.trials {
+		if t.Pass > 0 && t.measured() {
+			out[t.Config["arm"]]++
+		}
+	}
+	return out
+}
+
 // TestConfirmationOfASureGain: a gain far above the noise is confirmed in two rounds, and the launches of a
 // third go to the second best, where that may be the better one. One lost launch leaves enough.
 func TestConfirmationOfASureGain(t *testing.T) {
@@ -238,26 +262,9 @@ func TestConfirmationOfASureGain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		evaluate, confirming := trialOf{gain: c.gain, noise: 0.002}.evaluate(3), 0
-		asked, r := playRace(t, a, func(ctx context.Context, p Proposal) (Observation, error) {
-			if p.Pass > 0 {
-				if confirming++; confirming == c.lost {
-					return Observation{Status: Failed, Reason: "no node", Seconds: 10}, nil
-				}
-			}
-			return evaluate(ctx, p)
-		})
-		var got [3]int
-		for i, p := range asked {
-			arm, err := strconv.Atoi(p.Config["arm"])
-			if err != nil {
-				arm = -1
-			}
-			if p.Pass > 0 && a.state.trials[i].measured() {
-				got[arm+1]++
-			}
-		}
-		if got != c.launches || r.Verdict.Kind != ShownBetter {
+		_, r := playRace(t, a, losing(c.lost, trialOf{gain: c.gain, noise: 0.002}.evaluate(3)))
+		by := confirmedBy(a)
+		if got := [3]int{by[""], by["0"], by["1"]}; got != c.launches || r.Verdict.Kind != ShownBetter {
 			t.Errorf("%s: launches of baseline and others %v, want %v; %v", c.name, got, c.launches, r.Verdict.Kind)
 		}
 	}
@@ -272,17 +279,10 @@ func TestConfirmationStandsIn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		evaluate, confirming, got := trialOf{gain: 1, noise: 0.002}.evaluate(3), 0, map[string]int{}
-		asked, r := playRace(t, a, func(ctx context.Context, p Proposal) (Observation, error) {
-			if p.Pass > 0 {
-				if confirming++; confirming == lost {
-					return Observation{Status: Failed, Reason: "no node", Seconds: 10}, nil
-				}
-				got[p.Config["arm"]]++
-			}
-			return evaluate(ctx, p)
-		})
-		if arm := asked[r.Winner-1].Config["arm"]; confirming != 6 || len(got) != 3 || got[arm] < fewest || r.Verdict.Kind != ShownBetter {
+		asked, r := playRace(t, a, losing(lost, trialOf{gain: 1, noise: 0.002}.evaluate(3)))
+		confirming := len(asked) - slices.IndexFunc(asked, func(p Proposal) bool { return p.Pass > 0 })
+		arm, got := asked[r.Winner-1].Config["arm"], confirmedBy(a)
+		if confirming != 6 || len(got) != 3 || got[arm] < fewest || r.Verdict.Kind != ShownBetter {
 			t.Errorf("launch %d of %d lost: %v of arm %q, launched %v", lost, confirming, r.Verdict.Kind, arm, got)
 		}
 	}

@@ -137,7 +137,13 @@ func (h *history) reference(share float64) float64 {
 	if len(h.base) > 0 && !h.based() {
 		of = h.trials
 	}
-	return meanLog(slices.DeleteFunc(slices.Clone(of), func(t *trial) bool { return t.Pass != 0 || t.Share != share || !t.measured() }))
+	var x []float64
+	for _, t := range of {
+		if t.Pass == 0 && t.Share == share && t.measured() {
+			x = append(x, t.log)
+		}
+	}
+	return stat.Mean(x)
 }
 
 // What the noise is taken to be before anything is known: launches of a server

@@ -25,7 +25,9 @@ func confirmable(m *model) lineup {
 			best, most = i, gain
 		}
 	}
-	raise(all[min(1, len(all)):], best-1)
+	if best > 1 {
+		raise(all[1:], best-1)
+	}
 	l := lineup{model: m, all: all}
 	l.simplify()
 	l.sure = l.isSure()
