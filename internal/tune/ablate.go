@@ -64,11 +64,11 @@ func (s *raceState) ablate(k *confirmation) {
 // idleChance is the chance that a setting brings less than half of what matters, by what
 // the search predicts and measured. The two configurations differ in little: what is not
 // known of the one is mostly not known of the other either.
-func (s *launcher) idleChance(config Config, without Change) float64 {
-	fit := s.fit()
-	with, a := fit.At(s.point(config))
-	left, b := fit.At(s.point(without.Apply(config)))
-	half := math.Log1p(s.objective.MinGain) / 2
+func (m *model) idleChance(config Config, without Change) float64 {
+	fit := m.fit()
+	with, a := fit.At(m.point(config))
+	left, b := fit.At(m.point(without.Apply(config)))
+	half := math.Log1p(m.objective.MinGain) / 2
 	sd := math.Sqrt(max(math.Abs(a*a-b*b), half*half))
 	return stat.NormalCDF((half - (with - left)) / sd)
 }
@@ -165,7 +165,13 @@ func (k *confirmation) keep(group []*ablation, why Finding) {
 // the winner's place; nil: it may.
 func (s *raceState) launchReduced(k *confirmation, f *finalist) *Finding {
 	why := &Finding{Kind: TogetherUntried}
-	for round := 1; round <= k.most; round++ {
+	for round := 1; ; round++ {
+		if f.failed != nil && f.failed.end.Status == Refused { // in the confirmation, or now
+			return &Finding{Kind: TogetherEnded, Cause: k.note(f.failed)}
+		}
+		if round > k.most {
+			break
+		}
 		last := round
 		of := []*finalist{f}
 		if round > k.rounds {
@@ -185,9 +191,6 @@ func (s *raceState) launchReduced(k *confirmation, f *finalist) *Finding {
 		if t := k.winner.rounds[round]; t != nil && round > k.rounds {
 			delete(k.winner.rounds, round)
 			k.winner.more[round] = t
-		}
-		if f.failed != nil && f.failed.end.Status == Refused {
-			return &Finding{Kind: TogetherEnded, Cause: k.note(f.failed)}
 		}
 		d, err := k.contrast(f, k.winner, k.objectiveOn(""), Confidence)
 		if half := math.Log1p(k.objective.MinGain) / 2; err == nil && d.Below(-half) > surelyWorse {

@@ -157,7 +157,7 @@ func (s *raceState) plan() *confirmation {
 		if len(k.finalists) >= 2 && (len(k.finalists) == 3 || k.based() && !line.rivals(st) || (len(k.finalists)+1)*k.least > left) {
 			break
 		}
-		k.finalists = append(k.finalists, newFinalist(st.trial.name, st.trial.origin, st.trial.Config, k.rounds))
+		k.finalists = append(k.finalists, line.entrant(st.trial, k.rounds))
 	}
 	spare := left - len(k.finalists)*k.least // for a pair: of three one falls behind
 	k.most = min(k.least+max(0, spare/2), mostRounds*k.least)
@@ -169,9 +169,10 @@ func (s *raceState) replace(k *confirmation) {
 	if !k.based() || k.baseline().out || slices.ContainsFunc(k.others(), func(f *finalist) bool { return !f.out || len(f.rounds) >= fewest }) {
 		return
 	}
-	for _, st := range confirmable(s.model).all {
-		if k.find(st.trial.Config) == nil && s.left() >= 2*fewest {
-			k.finalists = append(k.finalists, newFinalist(st.trial.name, st.trial.origin, st.trial.Config, k.rounds))
+	line := confirmable(s.model)
+	for _, st := range line.all {
+		if f := line.entrant(st.trial, k.rounds); k.find(f.config) == nil && s.left() >= 2*fewest {
+			k.finalists = append(k.finalists, f)
 			return
 		}
 	}
@@ -188,8 +189,9 @@ func (s *raceState) reconsider(k *confirmation) {
 	lead, next, best := racing[0], (*trial)(nil), likelier
 	score, half := k.score(lead), math.Log1p(k.objective.MinGain)/2
 	against := surrogate.New(s.measurements(func(*trial) bool { return true }), s.choices).Against(s.point(lead.config))
-	for _, st := range confirmable(s.model).all {
-		if k.find(st.trial.Config) != nil || !st.score.keepsAs(score) {
+	line := confirmable(s.model)
+	for _, st := range line.all {
+		if k.find(line.entrant(st.trial, 0).config) != nil || !st.score.keepsAs(score) {
 			continue
 		}
 		if ahead := against.Ahead(s.point(st.trial.Config), half); ahead > best {
@@ -198,7 +200,7 @@ func (s *raceState) reconsider(k *confirmation) {
 	}
 	if next != nil {
 		lead.out = true
-		k.finalists = append(k.finalists, newFinalist(next.name, next.origin, next.Config, k.rounds))
+		k.finalists = append(k.finalists, line.entrant(next, k.rounds))
 	}
 }
 
@@ -594,9 +596,8 @@ func (k *confirmation) noise() (sd float64, n int) {
 // What the confirmation is kept: rounds of a pair. Until something leads by what matters they
 // are one for each launchesPerRound of the budget, at most moreRounds above the least; then
 // as many as show the gain of what leads with usualPower, of at most mostKept of all launches, or
-// of a small budget keptOfSmall. One more is for a launch that is lost, or else for the command
-// without what it probably does not need, where there are sparesFrom launches; and from
-// reducedBudget on some are for what else may go.
+// of a small budget keptOfSmall. One more is for a launch that is lost, where there are sparesFrom
+// launches; and from reducedBudget on some are for what else may go.
 const (
 	launchesPerRound = 6
 	moreRounds       = 1

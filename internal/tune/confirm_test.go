@@ -353,6 +353,94 @@ func TestConfirmationReconsiders(t *testing.T) {
 	}
 }
 
+// sized is a duel in which each arm has a share of memory, which is predicted to count under one workload or under none.
+type sized struct {
+	duel
+	counts string
+}
+
+func (s sized) space() SearchSpace {
+	out := s.duel.space()
+	out.Rules, out.Neighbourhood = s, s
+	for i := range out.Candidates {
+		out.Candidates[i].Config[memoryParameter] = "0.95"
+	}
+	return out
+}
+
+func (s sized) Removals(c Config) []Change {
+	if c[memoryParameter] == "" {
+		return nil
+	}
+	return []Change{{Label: "--memory " + c[memoryParameter], Set: Config{memoryParameter: ""}}}
+}
+
+func (s sized) Predict(c Config, workload string) (map[string]float64, bool) {
+	v := 100.0
+	if c["engine"] == "s" {
+		v = 130
+	}
+	if workload == s.counts && c[memoryParameter] != "" {
+		v *= 1.01
+	}
+	return map[string]float64{"m": v}, true
+}
+
+func (s sized) race(t *testing.T, p Predictor) *Race {
+	t.Helper()
+	a, err := NewRace(s.space(), p, raceSpace(), up, Budget{Trials: 16}, RaceOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// TestConfirmationSparesMemory: what is confirmed does without a share of memory that is predicted to change nothing, and has it
+// where it may count or nothing is predicted.
+func TestConfirmationSparesMemory(t *testing.T) {
+	arms := duel{world(1), 2}
+	for _, c := range []struct {
+		name      string
+		predictor Predictor
+		share     string
+	}{
+		{"predicted to change nothing", sized{arms, ""}, ""},
+		{"predicted to count", sized{arms, "w"}, "0.95"},
+		{"predicted to count under another workload", sized{arms, "held"}, "0.95"},
+		{"not predicted", nil, "0.95"},
+	} {
+		a := sized{duel: arms}.race(t, c.predictor)
+		playUntil(t, a, trialOf{gain: 0.3, noise: 0.002}.evaluate(1), func(p Proposal) bool { return p.Pass > 0 })
+		for _, launched := range a.state.trials {
+			if launched.Config[memoryParameter] == "" {
+				continue
+			}
+			f := confirmable(a.state.model).entrant(launched, 0)
+			if got := f.config[memoryParameter]; got != c.share || f.config["arm"] != launched.Config["arm"] {
+				t.Errorf("%s: %s is confirmed as %s with a share of %q, want %q", c.name, launched.name, f.name, got, c.share)
+			}
+		}
+	}
+}
+
+// TestConfirmationKeepsMemoryThatIsNeeded: where the engine turns out to refuse to start without a share of memory, what leads
+// is confirmed with it.
+func TestConfirmationKeepsMemoryThatIsNeeded(t *testing.T) {
+	space := sized{duel: duel{world(1), 2}}
+	a := space.race(t, space)
+	refused := 0
+	asked, r := playRace(t, a, func(ctx context.Context, p Proposal) (Observation, error) {
+		if p.Config["engine"] == "s" && p.Config[memoryParameter] == "" {
+			refused++
+			return Observation{Status: Refused, Reason: "out of memory"}, nil
+		}
+		return trialOf{gain: 0.3, noise: 0.002}.evaluate(1)(ctx, p)
+	})
+	if got := asked[r.WinnerConfirm-1]; got.Stage != ConfirmStage || got.Config[memoryParameter] == "" || r.Verdict.Kind != ShownBetter || refused == 0 || refused > 2 {
+		t.Errorf("%v with %d refusals: %v", got.Config, refused, r.Verdict.Kind)
+	}
+}
+
 // TestRaceMakesGoodForALostBaseline: with few launches too, one that is lost is not the
 // end of the study.
 func TestRaceMakesGoodForALostBaseline(t *testing.T) {

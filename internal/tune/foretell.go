@@ -22,6 +22,22 @@ func (f *foreteller) foretell(config Config) map[string]float64 {
 	return f.of.merge(o)
 }
 
+// foretellsAlike reports whether all that counts is predicted to be the same of two configurations.
+func (f *foreteller) foretellsAlike(a, b Config) bool {
+	if f.predictor == nil {
+		return false
+	}
+	for _, w := range slices.Concat(f.of.workloads(), f.of.holdOuts()) {
+		x, ok := f.predictor.Predict(a, w)
+		y, too := f.predictor.Predict(b, w)
+		differ := func(o Bound) bool { return x[o.Metric] != y[o.Metric] }
+		if !ok || !too || differ(Bound{Metric: f.of.objective.Metric}) || slices.ContainsFunc(f.of.objective.SLOs, differ) {
+			return false
+		}
+	}
+	return true
+}
+
 // foretellsOf reports whether something is predicted of an engine: so far, or of any candidate.
 func (f *foreteller) foretellsOf(engine string) bool {
 	if _, asked := f.foretells[engine]; !asked {

@@ -30,6 +30,7 @@ func confirmable(m *model) lineup {
 	}
 	l := lineup{model: m, all: all}
 	l.simplify()
+	l.unite()
 	l.sure = l.isSure()
 	return l
 }
@@ -46,6 +47,38 @@ func (l lineup) simplify() {
 		}
 	}
 	raise(l.all, best)
+}
+
+// unite keeps the first of those that would be confirmed as one.
+func (l *lineup) unite() {
+	have := map[string]bool{}
+	l.all = slices.DeleteFunc(l.all, func(st standing) bool {
+		k := l.entrant(st.trial, 0).config.key()
+		again := have[k]
+		have[k] = true
+		return again
+	})
+}
+
+// entrant is a finalist of what was launched. It need not carry a share of memory that brings nothing by all that is known.
+func (l lineup) entrant(t *trial, began int) *finalist {
+	for _, k := range l.search.Removals(t.Config) {
+		if _, memory := k.Set[memoryParameter]; memory && l.spare(t.Config, k) {
+			from := t.origin.without(k)
+			return newFinalist(from.String(), from, k.Apply(t.Config), began)
+		}
+	}
+	return newFinalist(t.name, t.origin, t.Config, began)
+}
+
+// hardlyLess is the share of a chance to run that is hardly less than it.
+const hardlyLess = 0.9
+
+// spare reports whether nothing is predicted to change without a setting, while the launches leave it possible
+// that it brings nothing, and that what is left runs. What is left when nothing else was changed is the baseline.
+func (l lineup) spare(config Config, setting Change) bool {
+	less := setting.Apply(config)
+	return !l.isBase(less) && l.foretellsAlike(config, less) && l.idleChance(config, setting) > likelyIdle && l.runChance(less) > hardlyLess*l.runChance(config)
 }
 
 // raise puts one of some standings before the others.

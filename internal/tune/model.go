@@ -88,10 +88,11 @@ func (m *model) varying() []int {
 }
 
 // Parameters whose meaning matters here: predictions err alike for what runs the same
-// program, and every checkpoint has its launch.
+// program, every checkpoint has its launch, and a share of memory that is not needed changes nothing.
 const (
 	engineParameter = "engine"
 	modelParameter  = "model"
+	memoryParameter = "gpu_memory_utilization"
 )
 
 // key identifies a configuration. A search asks for it at every look at a configuration: it allocates nothing but

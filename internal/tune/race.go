@@ -186,7 +186,6 @@ func (s *raceState) run() {
 	s.repair()
 	s.final()
 	s.refine()
-	s.simplify()
 	s.confirm()
 	s.begin(AblateStage)
 	if k := s.confirmation; k != nil && k.winner != nil {

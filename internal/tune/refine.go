@@ -1,9 +1,7 @@
 package tune
 
 import (
-	"maps"
 	"slices"
-	"strings"
 
 	"perflab/internal/tune/surrogate"
 )
@@ -34,34 +32,6 @@ func (s *raceState) refine() {
 	s.begin(RefineStage)
 	for s.explore(RefineStage, 0) {
 	}
-}
-
-// surelyIdle is the chance to bring less than half of what matters from which on a setting is
-// left out of what is confirmed, once a launch does not show the contrary.
-const surelyIdle = 0.5
-
-// simplify launches what leads without the settings that probably bring nothing, so that
-// what is confirmed need not carry them: a launch here is worth the rounds that the ablation
-// takes for the same.
-func (s *raceState) simplify() {
-	s.settle() // what is under way may lead
-	lead := s.leader()
-	if lead == nil || lead.score.class != meeting || s.isBase(lead.trial.Config) || s.left() <= confirmable(s.model).launches() {
-		return
-	}
-	without := Change{Set: Config{}}
-	var names []string
-	for _, setting := range s.search.Removals(lead.trial.Config) {
-		if s.idleChance(lead.trial.Config, setting) >= surelyIdle && s.search.Refuse(setting.Apply(lead.trial.Config)) == "" {
-			maps.Copy(without.Set, setting.Set)
-			names = append(names, setting.Label)
-		}
-	}
-	if len(names) == 0 {
-		return
-	}
-	without.Label = "without " + strings.Join(names, ", ")
-	s.launchChange(lead.trial, without, RefineStage, 0, nil)
 }
 
 // explore launches what promises most; false where nothing is worth it, or no launch is left.
