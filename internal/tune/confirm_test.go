@@ -423,6 +423,36 @@ func TestConfirmationSparesMemory(t *testing.T) {
 	}
 }
 
+// TestConfirmationOfOneServerOnce: of what differs in a share of memory that changes nothing one is confirmed, and what differs from the
+// baseline in nothing else is not confirmed as the baseline.
+func TestConfirmationOfOneServerOnce(t *testing.T) {
+	space := sized{duel: duel{world(1), 2}}
+	all := space.space()
+	base := raceSpace().Baseline.with(memoryParameter, "0.95")
+	all.Candidates = append(all.Candidates, Candidate{Label: "arm 0 as it comes", Config: space.config(0)}, Candidate{Label: "the baseline with memory", Config: base})
+	a, err := NewRace(all, space, raceSpace(), up, Budget{Trials: 16}, RaceOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	playUntil(t, a, trialOf{gain: 0.3, noise: 0.002}.evaluate(1), func(p Proposal) bool { return p.Pass > 0 })
+	line, confirmed, launched := confirmable(a.state.model), map[string]int{}, 0
+	for _, st := range line.all {
+		f := line.entrant(st.trial, 0)
+		confirmed[f.config.key()]++
+		if confirmed[f.config.key()] > 1 || a.state.isBase(f.config) {
+			t.Errorf("%s is confirmed as %v", st.trial.name, f.config)
+		}
+	}
+	for _, l := range a.state.trials {
+		if l.Config["arm"] == "0" || l.Config.key() == base.key() {
+			launched++
+		}
+	}
+	if launched != 3 {
+		t.Errorf("%d of the three that are to be told apart were launched", launched)
+	}
+}
+
 // TestConfirmationKeepsMemoryThatIsNeeded: where the engine turns out to refuse to start without a share of memory, what leads
 // is confirmed with it.
 func TestConfirmationKeepsMemoryThatIsNeeded(t *testing.T) {

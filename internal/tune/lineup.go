@@ -74,11 +74,11 @@ func (l lineup) entrant(t *trial, began int) *finalist {
 // hardlyLess is the share of a chance to run that is hardly less than it.
 const hardlyLess = 0.9
 
-// spare reports whether nothing is predicted to change without a setting, while the launches leave it possible
-// that it brings nothing, and that what is left runs. What is left when nothing else was changed is the baseline.
+// spare reports whether nothing is predicted to change without a setting, and by the launches it may well bring
+// nothing and what is left runs. What would be the baseline then keeps it.
 func (l lineup) spare(config Config, setting Change) bool {
 	less := setting.Apply(config)
-	return !l.isBase(less) && l.foretellsAlike(config, less) && l.idleChance(config, setting) > likelyIdle && l.runChance(less) > hardlyLess*l.runChance(config)
+	return !l.isBase(less) && l.idleChance(config, setting) > likelyIdle && l.runChance(less) > hardlyLess*l.runChance(config) && l.foretellsAlike(config, less)
 }
 
 // raise puts one of some standings before the others.
