@@ -186,21 +186,22 @@ func (s *raceState) reconsider(k *confirmation) {
 	if !k.based() || len(racing) != 1 || len(racing[0].rounds) == 0 || s.left() <= fewest+spareLaunches {
 		return
 	}
-	lead, next, best := racing[0], (*trial)(nil), likelier
+	lead, next, best := racing[0], (*finalist)(nil), likelier
 	score, half := k.score(lead), math.Log1p(k.objective.MinGain)/2
 	against := surrogate.New(s.measurements(func(*trial) bool { return true }), s.choices).Against(s.point(lead.config))
 	line := confirmable(s.model)
 	for _, st := range line.all {
-		if k.find(line.entrant(st.trial, 0).config) != nil || !st.score.keepsAs(score) {
+		f := line.entrant(st.trial, k.rounds)
+		if k.find(f.config) != nil || !st.score.keepsAs(score) {
 			continue
 		}
 		if ahead := against.Ahead(s.point(st.trial.Config), half); ahead > best {
-			next, best = st.trial, ahead
+			next, best = f, ahead
 		}
 	}
 	if next != nil {
 		lead.out = true
-		k.finalists = append(k.finalists, line.entrant(next, k.rounds))
+		k.finalists = append(k.finalists, next)
 	}
 }
 

@@ -30,8 +30,8 @@ func (f *foreteller) foretellsAlike(a, b Config) bool {
 	for _, w := range slices.Concat(f.of.workloads(), f.of.holdOuts()) {
 		x, ok := f.predictor.Predict(a, w)
 		y, too := f.predictor.Predict(b, w)
-		differ := func(o Bound) bool { return x[o.Metric] != y[o.Metric] }
-		if !ok || !too || differ(Bound{Metric: f.of.objective.Metric}) || slices.ContainsFunc(f.of.objective.SLOs, differ) {
+		metric := f.of.objective.Metric
+		if !ok || !too || x[metric] != y[metric] || slices.ContainsFunc(f.of.objective.SLOs, func(b Bound) bool { return x[b.Metric] != y[b.Metric] }) {
 			return false
 		}
 	}

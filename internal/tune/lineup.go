@@ -71,7 +71,7 @@ func (l lineup) entrant(t *trial, began int) *finalist {
 	return newFinalist(t.name, t.origin, t.Config, began)
 }
 
-// hardlyLess is the share of a chance to run that is hardly less than it.
+// hardlyLess is the share of its chance to run that a configuration keeps at least without a setting that it may go without.
 const hardlyLess = 0.9
 
 // spare reports whether nothing is predicted to change without a setting, and by the launches it may well bring
